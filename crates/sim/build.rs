@@ -1,5 +1,5 @@
-//! The fingerprint of what decides results: this crate and the crates below it.
-//! `scenario::identity` makes it part of the identity of each run.
+//! Computes the fingerprint of the sources that determine results: this crate and the crates below
+//! it. `scenario::identity` makes it part of the identity of each run.
 
 #[path = "build/fingerprint.rs"]
 mod fingerprint;

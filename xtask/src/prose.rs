@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Vale's module in the exact version.
-const VALE: &str = "github.com/errata-ai/vale/v3/cmd/vale@v3.13.0";
+const VALE: &str = "github.com/vale-cli/vale/v3/cmd/vale@v3.21.0";
 
 /// `prose`.
 pub(crate) fn run() -> Result<(), Failure> {

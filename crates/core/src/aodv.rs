@@ -1,36 +1,39 @@
-//! AODV (RFC 3561): routes on demand in an ad hoc network, where every node forwards for the
-//! others.
+//! AODV (RFC 3561): on-demand routing for ad hoc networks in which every node forwards packets.
 //!
-//! One [`Router`] is one node's part. It never sees a packet: its owner asks where one goes
-//! ([`Router::route`] for its own, [`Router::forward`] for another's), keeps packets while a route
-//! is looked for, says which were sent ([`Router::note_use`]), and which neighbour the link layer
-//! has lost ([`Router::handle_link_break`]). Messages are UDP payload both ways
-//! ([`crate::aodv::PORT`]).
+//! One [`Router`] is the routing state of one node. It never sees a data packet. Its owner has
+//! these tasks:
 //!
-//! Call any number of `handle_*`, questions and notes, then [`Router::poll_transmit`] and
-//! [`Router::poll_event`] until `None`, then [`Router::next_timeout`].
+//! * It asks for the next hop: [`Router::route`] for the node's own packets, [`Router::forward`]
+//!   for packets of other nodes.
+//! * It holds packets during route discovery.
+//! * It reports which packets were sent ([`Router::note_use`]), and which neighbours the link layer
+//!   has lost ([`Router::handle_link_break`]).
+//! * It carries the messages as UDP payloads in both directions ([`crate::aodv::PORT`]).
 //!
-//! # Where the RFC leaves a choice, or has to be corrected
+//! Call any number of `handle_*` methods, queries and notes, then [`Router::poll_transmit`] and
+//! [`Router::poll_event`] until they return `None`, then [`Router::next_timeout`].
 //!
-//! * A route that ends by its time gets the next sequence number, as one that breaks (section 6.1
-//!   allows it): else two nodes may each take the other's old route for news.
-//! * A data packet for a route that has ended does not make the number grow once more (section 6.11
-//!   case ii): it would run ahead of the destination's own, and every relay would take that node's
-//!   requests for old.
-//! * A route error ends the route even if its number is not newer, with the next number (section
-//!   6.11: it is copied, which could make it fall).
-//! * Section 6.5 has a request always change the reverse route. Here it does so only when section
-//!   6.7 would let a reply.
-//! * A reply that tells a node nothing new is passed on all the same, with what that node knows
-//!   (section 6.7: dropped).
-//! * Who sends data through a node becomes a precursor of the route that it takes: those who use a
-//!   reverse route are in no list otherwise.
-//! * The lifetime of the route back to a packet's source grows only if that route leads where the
-//!   packet came from.
+//! # Choices and deviations from the RFC
 //!
-//! Why this has no loops stands in `table`. Code map: `table` the routes, `search` the requests of
-//! one's own (expanding ring, local repair), `requests`, `replies` and `errors` what is heard,
-//! `config` the constants.
+//! * A route that expires gets the next sequence number, like a route that breaks (section 6.1
+//!   allows it). Otherwise two nodes could each accept the other's stale route as fresh.
+//! * A data packet for an invalid route does not increment the sequence number again (section 6.11
+//!   case ii). Otherwise the number would overtake the destination's own number, and every relay
+//!   would treat that node's requests as stale.
+//! * A route error ends the route even if its sequence number is not newer, and the route gets the
+//!   next number. Section 6.11 copies the number from the error, which could decrease it.
+//! * A request changes the reverse route only under the conditions that section 6.7 sets for a
+//!   reply. Section 6.5 changes it always.
+//! * A reply without new information is forwarded with the route that this node knows. Section 6.7
+//!   drops it.
+//! * The neighbour from which a data packet arrives becomes a precursor of the route that the
+//!   packet takes. Otherwise the users of a reverse route would be in no precursor list.
+//! * The lifetime of the route to a packet's source is extended only if that route leads through
+//!   the neighbour from which the packet arrived.
+//!
+//! The module `table` explains why the routes are free of loops. Code map: `table` has the routes,
+//! `search` the node's own requests (expanding ring search, local repair), `requests`, `replies`
+//! and `errors` the handling of received messages, `config` the constants.
 
 mod config;
 mod errors;
@@ -57,146 +60,146 @@ use requests::Seen;
 use search::Search;
 use table::{Learned, Table};
 
-/// Where a packet goes.
+/// The next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// To this neighbour.
+    /// Send the packet to this neighbour.
     Via(Ipv4Addr),
-    /// A route is being looked for: keep the packet until [`Event::Found`] or [`Event::Failed`].
+    /// Route discovery is running: hold the packet until [`Event::Found`] or [`Event::Failed`].
     Discovering,
-    /// Nowhere: drop it.
+    /// There is no route: drop the packet.
     Unreachable,
 }
 
-/// A packet that was sent on, or has arrived.
+/// A packet that was forwarded or that arrived at its destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passage {
-    /// Its source.
+    /// The source address of the packet.
     pub source: Ipv4Addr,
-    /// Its destination.
+    /// The destination address of the packet.
     pub destination: Ipv4Addr,
-    /// The neighbour that it came from; `None` at its source.
+    /// The neighbour from which the packet arrived; `None` at its source.
     pub previous: Option<Ipv4Addr>,
-    /// The neighbour that it was sent to; `None` at its destination.
+    /// The neighbour to which the packet was sent; `None` at its destination.
     pub next: Option<Ipv4Addr>,
 }
 
 /// A packet that the link layer could not deliver to a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Undelivered {
-    /// Its source.
+    /// The source address of the packet.
     pub source: Ipv4Addr,
-    /// Its destination.
+    /// The destination address of the packet.
     pub destination: Ipv4Addr,
 }
 
-/// Who gets a message.
+/// The recipients of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
     /// All neighbours: 255.255.255.255.
     Broadcast,
-    /// One.
+    /// One neighbour.
     Neighbour(Ipv4Addr),
 }
 
 /// A message to send from port [`PORT`] to port [`PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// Who gets it.
+    /// The recipients.
     pub to: To,
     /// The TTL of its IP header.
     pub ttl: u8,
-    /// How long it is to wait, so that neighbours do not all speak at once.
+    /// Time to wait before sending, so that neighbours do not all transmit at once.
     pub delay: Duration,
     /// The UDP payload.
     pub payload: Bytes,
 }
 
-/// What the owner has to know.
+/// A notification for the owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// There is a route to the destination that packets wait for.
+    /// A route to a destination with waiting packets was found.
     Found {
         /// The destination.
         destination: Ipv4Addr,
     },
-    /// There is none, and packets that wait for it are to be dropped (RFC 3561 section 6.3:
-    /// "Destination Unreachable").
+    /// No route was found; drop the packets that wait for it (RFC 3561 section 6.3: "Destination
+    /// Unreachable").
     Failed {
         /// The destination.
         destination: Ipv4Addr,
     },
-    /// Routes have broken, here or further on: packets to these destinations find none for now. For
-    /// a transport, the notice of a route failure.
+    /// Routes have broken, at this node or further along. Packets to these destinations have no
+    /// route for now. For a transport protocol this is the notification of a route failure.
     Broken {
-        /// The destinations, in order.
+        /// The destinations, in ascending order.
         destinations: Vec<Ipv4Addr>,
     },
 }
 
-/// What a router has done.
+/// Event counts of a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Searches begun, local repairs left out.
+    /// Searches started, without local repairs.
     pub searches: u64,
-    /// Requests of its own.
+    /// Route requests originated.
     pub requests: u64,
-    /// Requests passed on.
+    /// Route requests forwarded.
     pub requests_forwarded: u64,
-    /// Replies of its own, gratuitous ones included.
+    /// Route replies originated, including gratuitous replies.
     pub replies: u64,
-    /// Replies passed on.
+    /// Route replies forwarded.
     pub replies_forwarded: u64,
-    /// Replies that could go no further: the way back was gone.
+    /// Replies dropped because the reverse route was missing.
     pub replies_stranded: u64,
     /// Route errors sent.
     pub errors: u64,
-    /// Route errors not sent for RERR_RATELIMIT.
+    /// Route errors suppressed by RERR_RATELIMIT.
     pub errors_suppressed: u64,
-    /// Hello messages.
+    /// Hello messages sent.
     pub hellos: u64,
-    /// Local repairs begun.
+    /// Local repairs started.
     pub repairs: u64,
-    /// Local repairs that found a way.
+    /// Local repairs that found a route.
     pub repaired: u64,
-    /// Requests of nodes on the blacklist.
+    /// Requests ignored because their sender is on the blacklist.
     pub ignored: u64,
-    /// Messages that made no sense.
+    /// Messages rejected as invalid.
     pub refused: u64,
-    /// Routes or requests not stored since there is no room.
+    /// Routes or requests not stored because the table was full.
     pub table_full: u64,
 }
 
-/// One node's part.
+/// The AODV state of one node.
 #[derive(Debug)]
 pub struct Router {
     config: Config,
     address: Ipv4Addr,
-    /// The node's own.
+    /// The node's own sequence number.
     sequence: SequenceNumber,
     request_id: u32,
     table: Table,
     searches: BTreeMap<Ipv4Addr, Search>,
-    /// Destinations that were not found, and until when they are not looked for.
+    /// Destinations that were not found, with the time until which no new search starts.
     held: BTreeMap<Ipv4Addr, Instant>,
     seen: Seen,
     request_limit: RateLimit,
     error_limit: RateLimit,
-    /// Who owes us an RREP-ACK, and until when.
+    /// Neighbours that owe an RREP-ACK, with their deadlines.
     acks: BTreeMap<Ipv4Addr, Instant>,
     blacklist: BTreeMap<Ipv4Addr, Instant>,
-    /// Neighbours that send Hellos.
+    /// Neighbours that send Hello messages.
     watched: BTreeMap<Ipv4Addr, Watched>,
     next_hello: Option<Instant>,
     last_broadcast: Option<Instant>,
-    /// After a reboot: until then nothing is forwarded (section 6.13).
+    /// After a reboot, nothing is forwarded until this time (section 6.13).
     quiet_until: Option<Instant>,
     output: VecDeque<Queued>,
     events: VecDeque<Event>,
     counters: Counters,
 }
 
-/// A neighbour that is gone when it is not heard until `deadline`.
+/// A neighbour that counts as lost if nothing is heard from it until `deadline`.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     deadline: Instant,
@@ -211,7 +214,8 @@ struct Queued {
 }
 
 impl Router {
-    /// A node that knows nobody, and that nobody knows: it has not been in this network before.
+    /// Creates a node that has never been in this network: it knows no neighbour, and none knows
+    /// it.
     pub fn new(config: Config, address: Ipv4Addr, now: Instant) -> Self {
         let config = Config { net_diameter: config.net_diameter.max(1), ..config };
         Self {
@@ -237,16 +241,16 @@ impl Router {
         }
     }
 
-    /// The node has rebooted and lost all, its sequence number too (RFC 3561 section 6.13): for
-    /// DELETE_PERIOD it learns and does not speak, and each packet that is sent through it in that
-    /// time makes it wait anew.
+    /// Restarts the node after a reboot in which it lost all state, including its sequence number
+    /// (RFC 3561 section 6.13). For DELETE_PERIOD the node learns routes but sends nothing. Every
+    /// packet that others send through it in that time restarts the wait.
     pub fn reset(&mut self, now: Instant) {
         *self = Self::new(self.config, self.address, now);
         self.quiet_until = Some(now + self.config.delete_period);
     }
 
-    /// Where a packet of this node's own goes; begins to look for a route if there is none. The
-    /// node itself is its own next hop.
+    /// Returns the next hop of a packet that this node originates; starts a route discovery if
+    /// there is no route. For the node's own address the next hop is the node itself.
     pub fn route(&mut self, now: Instant, destination: Ipv4Addr) -> Route {
         self.tick(now);
         if destination == self.address {
@@ -262,8 +266,8 @@ impl Router {
         Route::Discovering
     }
 
-    /// Where a packet of another node goes that has come from the neighbour `previous`. If there is
-    /// no route, that neighbour is told (section 6.11 case ii).
+    /// Returns the next hop of a packet of another node that arrived from the neighbour `previous`.
+    /// If there is no route, that neighbour gets a route error (section 6.11 case ii).
     pub fn forward(&mut self, now: Instant, destination: Ipv4Addr, previous: Ipv4Addr) -> Route {
         self.tick(now);
         if destination == self.address {
@@ -279,8 +283,9 @@ impl Router {
         Route::Unreachable
     }
 
-    /// A packet has taken its route, or has arrived here: the routes to its source, its destination
-    /// and the neighbours on its way live for ACTIVE_ROUTE_TIMEOUT from now at least (section 6.2).
+    /// Records that a packet took its route or arrived here. The routes to its source, its
+    /// destination and the neighbours on its path then stay valid for at least ACTIVE_ROUTE_TIMEOUT
+    /// (section 6.2).
     pub fn note_use(&mut self, now: Instant, passage: Passage) {
         let until = now + self.config.active_route_timeout;
         let remembered = now + self.config.delete_period;
@@ -291,7 +296,7 @@ impl Router {
         let Some(previous) = passage.previous else { return };
         self.table.extend(previous, previous, until);
         self.table.extend(passage.source, previous, until);
-        // Whoever the packet passed before may have a route to its source that leads through here.
+        // Nodes that forwarded the packet earlier may have a route to its source through this node.
         self.table.remember(passage.source, remembered);
         if passage.next.is_some()
             && let Some(entry) = self.table.get_mut(passage.destination)
@@ -300,7 +305,8 @@ impl Router {
         }
     }
 
-    /// A message has come from a neighbour, in a packet with this TTL.
+    /// Handles a message from a neighbour that arrived in a packet with this TTL.
+    // Such a source address cannot be that of a neighbour.
     pub fn handle_message(&mut self, now: Instant, from: Ipv4Addr, ttl: u8, payload: &[u8]) {
         self.tick(now);
         let unusable = from == self.address || from.is_unspecified() || from.is_multicast();
@@ -321,7 +327,7 @@ impl Router {
         }
     }
 
-    /// When [`Router::handle_timeout`] wants to be called; may find that there is nothing to do.
+    /// Returns when to call [`Router::handle_timeout`]. That call may find nothing to do.
     pub fn next_timeout(&self) -> Option<Instant> {
         let searches = self.searches.values().map(|search| search.at);
         let watched = self.watched.values().map(|watched| watched.deadline);
@@ -329,7 +335,7 @@ impl Router {
         single.chain(searches).chain(watched).chain(self.acks.values().copied()).min()
     }
 
-    /// Answers [`Router::next_timeout`]; harmless when early.
+    /// Does the work due at [`Router::next_timeout`]; an early call is harmless.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.tick(now);
         self.continue_searches(now);
@@ -345,9 +351,10 @@ impl Router {
         self.say_hello(now);
     }
 
-    /// The next message to send, until `None`. `random` is any number, of which the delay of a
-    /// broadcast is made.
+    /// Returns the next message to send, or `None`. `random` is any random number; it sets the
+    /// delay of a broadcast.
     pub fn poll_transmit(&mut self, random: u32) -> Option<Transmit> {
+        // Only broadcasts are delayed: all neighbours forward the same request at the same time.
         let Queued { to, ttl, payload } = self.output.pop_front()?;
         let delay = match to {
             To::Broadcast => self.config.jitter.mul_ratio(u64::from(random), 1 << 32),
@@ -356,7 +363,7 @@ impl Router {
         Some(Transmit { to, ttl, delay, payload })
     }
 
-    /// The next thing that the owner should know, until `None`.
+    /// Returns the next notification for the owner, or `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -371,8 +378,7 @@ impl Router {
         self.sequence
     }
 
-    /// What is known of a destination, whether or not it can be used. Whatever was due at the last
-    /// call of another method has happened to it.
+    /// Returns the entry of a destination, valid or not, as of the last call of another method.
     pub fn entry(&self, destination: Ipv4Addr) -> Option<&Entry> {
         self.table.get(destination)
     }
@@ -382,22 +388,22 @@ impl Router {
         self.table.iter()
     }
 
-    /// Until when the node does not forward after a reboot.
+    /// Returns the time until which the node does not forward after a reboot.
     pub fn quiet_until(&self) -> Option<Instant> {
         self.quiet_until
     }
 
-    /// What was done so far.
+    /// Returns the event counts so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What is over by now is over.
+    /// Ends everything that has expired by `now`.
     fn tick(&mut self, now: Instant) {
         self.quiet_until = self.quiet_until.filter(|until| *until > now);
         let waits = now + self.config.net_traversal_time() * 2;
         let searches = &self.searches;
-        // Section 6.4: what is waited for is not expunged.
+        // Section 6.4: an entry is not deleted while a search waits for its destination.
         let kept = |destination| searches.contains_key(&destination).then_some(waits);
         self.table.expire(now, self.config.delete_period, kept);
     }
@@ -406,7 +412,7 @@ impl Router {
         self.table.valid(destination).filter(|_| self.quiet_until.is_none())
     }
 
-    /// Something has come from a neighbour.
+    /// Records that a message arrived from a neighbour.
     fn hear(&mut self, now: Instant, from: Ipv4Addr) {
         match self.table.hear(from, now + self.config.active_route_timeout) {
             Learned::Full => self.counters.table_full += 1,

@@ -1,30 +1,34 @@
 //! Distributed TCP caching (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for Wireless
-//! Sensor Networks"): a forwarding node that caches a TCP segment and repeats it itself, so that a
-//! loss does not cost a transmission over the whole path. The ends know nothing of it.
+//! Sensor Networks"). A forwarding node caches TCP segments and retransmits a lost one itself, so
+//! that a loss does not cost a transmission over the whole path. The endpoints need no change.
 //!
-//! A [`Node`] is asked about every TCP segment that the node forwards, in both directions, and
-//! answers with a [`Verdict`]. The link layer's reports go to [`Node::handle_link`]; a link without
-//! reports leaves it at the time-outs. What the node sends of its own comes out of
-//! [`Node::poll_transmit`].
+//! The driver passes every TCP segment that the node forwards, in both directions, to a [`Node`]
+//! and obeys its [`Verdict`]. The link layer's reports go to [`Node::handle_link`]; over a link
+//! without reports the node relies on time-outs alone. [`Node::poll_transmit`] returns the segments
+//! that the node itself originates.
 //!
 //! Two behaviours differ by [`Config`] only: [`Config::paper`] is section IV, with the readings of
 //! errata D10 to D16; [`Config::improved`] hands each segment from hop to hop under custody.
 //!
-//! Code map: `flow` and `table` find the connection, `connection` is its state, `cache` the
-//! segments, `data` holds actions 1, 2 and 4, `ack` action 3, `sack` the signal between nodes.
+//! Code map: `flow` and `table` find the connection, `connection` is its state, `cache` holds the
+//! segments, `data` implements actions 1, 2 and 4, `ack` action 3, and `sack` the signal between
+//! nodes.
 //!
-//! # What a node never does
+//! # Guarantees to the endpoints
 //!
-//! * It makes up no octets and no acknowledgement: what it sends of its own, it has forwarded
-//!   before.
-//! * It holds back data only while it caches that very segment and sent it a moment ago (one local
-//!   round trip), or when the receiver has acknowledged it; the latter a bounded number of times in
-//!   a row. Data that carry an acknowledgement of something new always pass.
-//! * It holds back an acknowledgement only if that tells the sender nothing new, the only gap it
-//!   shows is cached here, locked, and its timer runs; and no longer than one local time-out.
-//! * It repeats one segment [`Config::max_repeats`] times at most without a sign from the path.
+//! * A node never invents data or acknowledgements. Every segment that it originates is one that it
+//!   forwarded before.
+//! * A node holds back a data segment in two cases only. Either it caches that very segment and
+//!   sent it less than one local round trip ago, or the receiver has acknowledged the segment; the
+//!   latter a bounded number of times in a row. A data segment with a new acknowledgement always
+//!   passes.
+//! * A node holds back an acknowledgement only if it tells the sender nothing new and the only gap
+//!   that it shows is cached here, locked, and has a running timer. It does so for at most one
+//!   local time-out.
+//! * A node retransmits one segment at most [`Config::max_repeats`] times without a sign from the
+//!   path.
 //!
-//! So whatever state a node has or has lost, a sender's own retransmission always gets through.
+//! Whatever state a node has or has lost, a sender's own retransmission therefore gets through.
 
 mod ack;
 mod cache;
@@ -52,68 +56,71 @@ use data::Fate;
 use flow::{Key, Way};
 use table::Table;
 
-/// What is to happen to a segment that was handed in.
+/// What the driver must do with a segment that it has passed to the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Forward it as it is.
+    /// Forward the segment unchanged.
     Forward,
-    /// Forward it with these options instead of its own.
+    /// Forward the segment with these options in place of its own.
     Rewrite(Options),
-    /// Do not forward it. To the link layer it has arrived all the same.
+    /// Do not forward the segment. The link layer still treats it as delivered.
     Hold,
 }
 
-/// A segment that the node sends of its own.
+/// A segment that the node itself originates.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// The addresses.
+    /// Source and destination addresses.
     pub flow: FlowKey,
-    /// The segment: one from the cache, or an acknowledgement that was forwarded before.
+    /// The segment: a cached one, or an acknowledgement that the node forwarded before.
     pub segment: Segment,
 }
 
-/// What a link layer with acknowledgements reports of a segment that it was given.
+/// A report of a link layer with acknowledgements about a segment that it was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkEvent {
-    /// The next hop has it.
+    /// The next hop has received the segment.
     Acknowledged,
-    /// The next hop may not have it: the link layer's time-out passed, its own repetitions
-    /// included.
+    /// The next hop may not have received the segment: the link layer's time-out has passed, its
+    /// own retransmissions included.
     TimedOut,
 }
 
-/// A forwarding node.
+/// A forwarding node that caches segments.
 ///
-/// At most [`Config::connections`] connections are kept. A new one displaces the one that has been
-/// silent for longest, if that is at least a second. If none has been, the segments of the new one
-/// are cached like all others, but nothing is measured for it, held back or answered. State begins
-/// with a SYN or with data, so that a node that comes late or has lost its state joins in; it ends
-/// after both FINs are acknowledged, with RST, or after [`Config::idle`]. Cached segments of a
-/// connection without state end with the next SYN between the same ends, or after [`Config::idle`].
+/// The node keeps at most [`Config::connections`] connections. A new connection displaces the one
+/// that has been silent the longest, if that silence is at least one second. Otherwise the new
+/// connection has no state: its segments are cached like all others, but the node measures no round
+/// trip for it and neither holds back nor originates segments.
 ///
-/// A segment whose numbers do not fit its connection is only forwarded
-/// ([`Counters::unacceptable`]): it may be stale or forged. Once the connection has been silent for
-/// a second with nothing locked, such a segment begins it anew. An acknowledgement of more than was
-/// seen frees the cached segments below it.
+/// State begins with a SYN or with data, so a node that joins late or has lost its state resumes.
+/// It ends when both FINs are acknowledged, with RST, or after [`Config::idle`]. Cached segments of
+/// a connection without state are dropped with the next SYN between the same endpoints, or after
+/// [`Config::idle`].
+///
+/// The node only forwards a segment whose sequence numbers do not fit its connection
+/// ([`Counters::unacceptable`]): it may be stale or forged. If the connection has been silent for
+/// one second and has no locked segments, such a segment starts the connection anew. An
+/// acknowledgement beyond the data seen so far frees the cached segments below it.
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
     table: Table,
     cache: Cache,
     counters: Counters,
-    /// No connection is looked at for idleness before.
+    /// The earliest time at which a connection can expire.
     sweep: Instant,
-    /// No acknowledgement is due before.
+    /// The earliest time at which a held acknowledgement can be due.
     ack_alarm: Instant,
-    /// At least so many acknowledgements wait to be polled, if not zero.
+    /// If not zero, at least this many acknowledgements wait to be polled.
     acks_pending: usize,
 }
 
 impl Node {
-    /// Octets that the node keeps for each connection, beside its cached segments.
+    /// Memory for each connection in bytes, without its cached segments.
     pub const CONNECTION_MEMORY: usize = size_of::<Connection>() + size_of::<u32>();
 
-    /// A node that has seen nothing.
+    /// Creates a node without connections.
     pub fn new(config: Config) -> Self {
         Self {
             table: Table::new(config.connections),
@@ -126,8 +133,8 @@ impl Node {
         }
     }
 
-    /// A segment has arrived that is to be forwarded. `random` is a fresh random word, for the
-    /// cache's chance.
+    /// Handles an arriving segment that is to be forwarded. `random` is a fresh random word; the
+    /// cache uses it for [`Config::cache_chance`].
     pub fn handle_segment(&mut self, now: Instant, flow: FlowKey, segment: &Segment, random: u32) -> Verdict {
         self.counters.segments += 1;
         let (key, way) = Key::of(flow, segment);
@@ -138,6 +145,7 @@ impl Node {
         };
         let stateless = at == Table::STATELESS;
         self.counters.stateless += u64::from(stateless);
+        // A reset always passes, because only its endpoint can judge it.
         if segment.flags.contains(Flags::RST) {
             if !stateless {
                 self.forget(at);
@@ -158,6 +166,7 @@ impl Node {
         if segment.seq_len() > 0 {
             fate = self.data(now, (at, way), segment, (&options, fate), random);
         }
+        // The node has added SACK-permitted for this sender, which would not understand the blocks.
         if self.table.get(at).without_sack[way.back() as usize] && !options.sack.is_empty() {
             options.sack = SackBlocks::EMPTY;
         }
@@ -177,8 +186,9 @@ impl Node {
         Verdict::Rewrite(options)
     }
 
-    /// The connection of a segment, a new one if the segment can begin one and there is room, or a
-    /// blank state. `None` if it claims to be of a connection that it does not fit.
+    /// Finds the state of a segment's connection: an existing one, a new one if the segment can
+    /// begin a connection and the table has room, or a blank state. `None` if the segment does not
+    /// fit its connection.
     #[inline]
     fn admit(&mut self, now: Instant, key: Key, way: Way, segment: &Segment) -> Option<usize> {
         let reset = segment.flags.contains(Flags::RST);
@@ -190,7 +200,7 @@ impl Node {
             if reset || connection.is_live(now) || self.cache.locks(&key) {
                 return None;
             }
-            // The same ends, but another connection.
+            // The addresses and ports are the same, but this is another connection.
             self.forget(at);
             self.counters.closed += 1;
         }
@@ -204,9 +214,9 @@ impl Node {
             return Some(self.table.find_or_blank(key, now));
         }
         if self.table.is_full() {
-            // A connection that was silent for a second has little under way that a cache could
-            // repeat. Evicting a live one would let any sender of one segment take the cached
-            // segments of another connection.
+            // A connection that was silent for a second has few segments in flight that a cache
+            // could repeat. Evicting a live connection would let any sender of one segment displace
+            // the cached segments of another connection.
             let oldest = self.table.stalest().filter(|at| !self.table.get(*at).is_live(now));
             let Some(oldest) = oldest else { return Some(self.table.find_or_blank(key, now)) };
             self.table.remove(oldest);
@@ -216,9 +226,9 @@ impl Node {
         Some(self.table.insert(Connection::new(key, now)))
     }
 
-    /// An acknowledgement of data that took another route, as after a change of routes, does not
-    /// fit the state. The receiver has the cached segments below it all the same. A forged one
-    /// costs cached copies, nothing else.
+    /// Frees cached segments below an acknowledgement that does not fit the state, as after a
+    /// change of routes: the data took another route, and the receiver has it. A forged
+    /// acknowledgement costs cached copies and nothing else.
     fn acknowledged_beyond(&mut self, key: &Key, way: Way, segment: &Segment) {
         let [acknowledges, opens, resets] =
             [Flags::ACK, Flags::SYN, Flags::RST].map(|f| segment.flags.contains(f));
@@ -241,11 +251,11 @@ impl Node {
         }
     }
 
-    /// SYN and SYN-ACK: who speaks SACK (the end of section IV-B). The first node that sees a SYN
-    /// without SACK-permitted offers it, and takes the option from what goes back.
+    /// Negotiates SACK on SYN and SYN-ACK (end of section IV-B). The first node that sees a SYN
+    /// without SACK-permitted adds the option, and removes it from the SYN-ACK on the way back.
     fn negotiate(&mut self, (at, way): (usize, Way), segment: &Segment, options: &mut Options) {
         let connection = self.table.get_mut(at);
-        // A SYN behind the handshake is a straggler, or forged.
+        // A SYN after the handshake is a late duplicate or forged.
         let late = connection.half(way).is_answered();
         if segment.flags.contains(Flags::ACK) {
             if !late {
@@ -267,7 +277,7 @@ impl Node {
         }
     }
 
-    /// What the node sends of its own next. Data come before acknowledgements.
+    /// Returns the next segment that the node originates. Data comes before acknowledgements.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         if let Some(place) = self.cache.slots().iter().position(|slot| slot.pending) {
             let (flow, segment) = self.repeat_from_cache(now, place);
@@ -279,15 +289,15 @@ impl Node {
         self.repeat_ack(now).map(|(flow, segment)| Transmit { flow, segment })
     }
 
-    /// When to call [`Node::handle_timeout`]; it may turn out that there is nothing to do.
+    /// When to call [`Node::handle_timeout`]. The call may find nothing to do.
     pub fn next_timeout(&self) -> Option<Instant> {
         let local = self.cache.slots().iter().filter_map(|slot| slot.deadline);
         let next = local.fold(self.sweep.min(self.ack_alarm), Instant::min);
         (next != Instant::FAR_FUTURE).then_some(next)
     }
 
-    /// Time has passed: local time-outs, acknowledgements that were not followed, connections that
-    /// are idle.
+    /// Handles expired timers: local time-outs, acknowledgements that were not followed by data,
+    /// and idle connections.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.local_timeouts(now);
         self.ack_timeouts(now);
@@ -304,23 +314,23 @@ impl Node {
         self.sweep = oldest.map_or(Instant::FAR_FUTURE, |seen| seen + self.config.idle);
     }
 
-    /// What the node has done.
+    /// What the node has done so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Connections that have state.
+    /// Number of connections with state.
     pub fn connections(&self) -> usize {
         self.table.len()
     }
 
-    /// The smoothed local round trip: from here to the destination of that flow and back.
+    /// Smoothed local round-trip time: from this node to the destination of the flow and back.
     pub fn local_rtt(&self, flow: FlowKey, segment: &Segment) -> Option<Duration> {
         let (key, way) = Key::of(flow, segment);
         self.table.get(self.table.find(&key)?).half(way).srtt()
     }
 
-    /// The local time-out of a segment that was repeated so often.
+    /// The local time-out of a segment that was retransmitted `repeats` times.
     fn local_rto(&self, half: &Half, repeats: u8) -> Duration {
         let base = half.srtt().map_or(self.config.initial_rto, |srtt| self.config.local_rto.of(srtt));
         let base = base.max(self.config.min_rto).max(FLOOR);
@@ -334,7 +344,8 @@ impl Node {
     }
 }
 
-/// No time-out is shorter, whatever the configuration says: time must move on.
+/// Lower bound of every time-out, whatever the configuration says: a zero time-out would let a
+/// driver loop without time advancing.
 const FLOOR: Duration = Duration::from_micros(1);
-/// Enough doublings for any patience.
+/// Upper bound of doublings; keeps the shift in range.
 const MAX_SHIFT: u8 = 16;

@@ -1,23 +1,34 @@
-//! The transports as sans-IO state machines. This crate never touches a clock, a socket, a file, a
-//! thread or a source of entropy: time and randomness are arguments, effects are values.
+//! The transport protocols as sans-IO state machines.
 //!
-//! Every machine has four kinds of method and nothing else that acts:
+//! This crate never reads a clock, opens a socket or file, starts a thread or draws random numbers.
+//! Time and randomness are arguments; effects are return values. The same machine therefore runs in
+//! the simulator, in emulation and in a deployed node.
 //!
-//! * `handle_*(now, input)`: the world happened. Never blocks; remote input never panics, it is
-//!   accepted or counted and dropped.
-//! * commands (`open`, `write`, `close`, ...): the owner wants something.
-//! * `poll_*(now) -> Option<Effect>`: what the machine wants from the world, one value at a time.
-//! * `next_timeout() -> Option<Instant>`, answered by `handle_timeout(now)`.
+//! Every machine has four kinds of method:
 //!
-//! A driver calls any number of `handle_*` and commands, then polls until `None`, then asks for the
-//! next time-out. It may not call `handle_timeout` before that instant; later is always allowed.
+//! * `handle_*(now, input)` reports an event to the machine. It never blocks. Remote input never
+//!   causes a panic: the machine accepts it, or counts and drops it.
+//! * Commands (`open`, `write`, `close`, ...) carry requests of the owner.
+//! * `poll_*(now) -> Option<Effect>` returns the next effect that the driver has to carry out.
+//! * `next_timeout() -> Option<Instant>` returns the next deadline; `handle_timeout(now)` answers
+//!   it.
 //!
-//! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file
-//! over several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection
-//! over several paths, which [`paths`] builds; [`rdca`] brings the data of many senders to one
-//! sink; [`sockbuf`] divides the send buffers of a host; [`aodv`] finds routes in an ad hoc
-//! network. [`policy`] is how somebody else's congestion control, scheduler or striping comes into
-//! a configuration.
+//! A driver calls any number of `handle_*` methods and commands, polls until `None`, and then asks
+//! for the next time-out. It must not call `handle_timeout` before that instant; a late call is
+//! always allowed.
+//!
+//! Code map:
+//!
+//! * [`time`] and [`segment`] define the shared types.
+//! * [`tcp`] is TCP.
+//! * [`set`] stripes one file over several split-TCP sessions.
+//! * [`dtc`] caches TCP segments in forwarding nodes and repairs losses there.
+//! * [`mptcp`] runs one connection over several paths; [`paths`] builds these paths.
+//! * [`rdca`] collects data from many senders at one sink.
+//! * [`sockbuf`] divides a pool of send buffers among the connections of a host.
+//! * [`aodv`] finds routes in an ad hoc network.
+//! * [`policy`] lets a configuration name a user's congestion control, scheduler or striping
+//!   policy.
 
 #![no_std]
 #![forbid(unsafe_code)]

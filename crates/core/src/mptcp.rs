@@ -1,13 +1,18 @@
-//! Multipath TCP (RFC 8684, version 1): one connection over several subflows, as a sans-IO state
-//! machine.
+//! Multipath TCP (RFC 8684, version 1) as a sans-IO state machine: one connection over several
+//! subflows.
 //!
-//! A [`Connection`] owns its subflows, each a [`crate::tcp::Connection`], and is used as one. What
-//! is not implemented is listed in `docs/reference/mptcp.md`.
+//! A [`Connection`] owns its subflows, each a [`crate::tcp::Connection`], and has the same
+//! interface as one TCP connection. `docs/reference/mptcp.md` lists what is not implemented.
 //!
-//! Code map: [`Connection`] is the handshake, the options and the life of subflows; `send` and
-//! `receive` are the two halves on the level of data; `scheduler` decides which subflow takes what;
-//! `keys` is the cryptography; [`prediction`] is how many packets a path delivers before the next
-//! slower one delivers its first; [`travel`] is how long packets take over a path.
+//! Code map:
+//!
+//! * [`Connection`] handles the handshake, the options and the subflows' life cycle.
+//! * `send` and `receive` are the two halves of the data level.
+//! * `scheduler` decides which subflow sends which data.
+//! * `keys` derives tokens, initial data sequence numbers and HMACs.
+//! * [`prediction`] computes how many packets a path delivers before the next slower path delivers
+//!   its first.
+//! * [`travel`] computes how long packets take over a path.
 
 mod config;
 mod connection;

@@ -1,35 +1,36 @@
-//! The path builder: RPL (RFC 6550) with several paths for each node, section III of "Multipath TCP
-//! Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.).
+//! The path builder: RPL (RFC 6550) with several paths per node, section III of "Multipath TCP Over
+//! Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.).
 //!
-//! The root says that it is there (DIO). A node that hears of a path makes one of its own out of
-//! it, by putting itself in front, keeps the best few, passes each on, and tells the nodes on it
-//! (DAO), which store where packets of that path go, up and down. A packet bears its path's number;
-//! 0 stands for the best.
+//! The root announces itself by a DIO. A node that receives the DIO of a path prepends itself to
+//! that path and keeps the best few results. It announces each kept path in a DIO, and registers
+//! the path by a DAO with the nodes on it. These nodes store the next hop up and down. Each packet
+//! carries the number of its path; 0 stands for the best path.
 //!
-//! One [`Router`] is one node's part. It names nodes by their short addresses and knows no
-//! interface: what it wants sent goes to all neighbours or to one, over whatever leads there.
-//! Messages are values here; their octets are the wire's.
+//! One [`Router`] is the instance of one node. It identifies nodes by their short addresses and
+//! knows no interfaces: the owner sends a message to one neighbour or to all over any suitable
+//! interface. Messages are values here; `anabranch_wire` encodes them.
 //!
-//! # What the paper leaves open (erratum M27)
+//! # Choices that the paper leaves open (erratum M27)
 //!
-//! * A neighbour is a parent only if its rank is below the node's own (RFC 6550 section 8.2.1), so
-//!   that paths go by the least number of hops, those over the base station counting a quarter.
-//! * Of these, a path is better than another if it is shorter, a multi-link node on it counting as
-//!   two hops less; of equals the one whose first hop no other path of the node has; then the one
-//!   that was there.
-//! * A path that was replaced is withdrawn from the nodes on it by a DAO without lifetime; nodes
-//!   downstream may go on using it, since what is stored for them stays. A link that is broken is
-//!   withdrawn by a DIO with an infinite rank, which all pass on whose paths, or those of nodes
-//!   behind them, may use it.
-//! * The root answers a DAO (DAO-ACK); one that is not answered is sent again.
+//! * A neighbour is a parent only if its rank is below the node's own rank (RFC 6550 section
+//!   8.2.1). Paths therefore minimise the number of hops; a hop over the base station counts as a
+//!   quarter.
+//! * Among these, the shorter path is better; each multi-link node on a path counts as two hops
+//!   less. Ties go to a path whose first hop no other path of the node uses, then to the existing
+//!   path.
+//! * A DAO with zero lifetime withdraws a replaced path from the nodes on it. Downstream nodes may
+//!   continue to use it, because their routes stay stored. A DIO with infinite rank withdraws a
+//!   broken link. A node passes it on if its own paths, or paths of nodes behind it, may use the
+//!   link.
+//! * The root answers a DAO (DAO-ACK); an unanswered DAO is retransmitted.
 //! * A DIO carries latency and throughput of its path (RFC 6551), so that a node knows the
-//!   round-trip time of section VI before it has sent anything. They are no reason for a choice of
-//!   path, and none to speak.
+//!   round-trip time of section VI before it has sent data. These metrics neither influence the
+//!   choice of paths nor trigger a message.
 //!
-//! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for;
-//! `candidates` is what neighbours offer, `objective` how that is compared, `etx` what is known of
-//! the links, `probe` how it is found out; `offers` the node's own paths, each an `own_path`;
-//! `routes` what it stores for others.
+//! Code map: `message` defines the messages, `trickle` their timing (RFC 6206), `solicit` the
+//! requests for DIOs. `candidates` holds the paths offered by neighbours, `objective` compares
+//! them, `etx` measures links and `probe` probes them. `offers` holds the node's own paths, each an
+//! `own_path`; `routes` stores routes for other nodes.
 
 mod candidates;
 mod etx;
@@ -58,48 +59,48 @@ use routes::Routes;
 use solicit::Solicit;
 use trickle::Trickle;
 
-/// How a node builds paths.
+/// Options of the path builder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// NP_thr: paths that a node keeps, 1 to 15; 3 in section VIII.
+    /// NP_thr: number of paths that a node keeps, 1 to 15; 3 in section VIII.
     pub max_paths: u8,
-    /// Imin of the trickle timer (RFC 6206 section 4.1). RPL's default is 8 ms, for links that are
-    /// not shared.
+    /// Imin of the trickle timer (RFC 6206 section 4.1). The default of RPL is 8 ms, for links that
+    /// are not shared.
     pub interval_min: Duration,
-    /// Doublings of Imin up to Imax, at most 20; 8 (RFC 6550 section 17: 20).
+    /// Number of doublings from Imin to Imax, at most 20; 8 (RFC 6550 section 17: 20).
     pub doublings: u8,
     /// k, the redundancy constant: after this number of consistent messages in an interval the node
     /// keeps silent; 10 (RFC 6550 section 17). 0 never suppresses a message.
     pub redundancy: u8,
-    /// The first DIS of a node without a path goes out after a random time of at most this length.
+    /// Upper bound of the random delay before the first DIS of a node without a path.
     pub dis_delay: Duration,
     /// Time from the first DIS to the second; doubled after each DIS, six times. Zero sends no DIS.
     pub dis_interval: Duration,
     /// DAGMaxRankIncrease: how far the rank may rise above the lowest that the node has announced
     /// since it last had no path (RFC 6550 section 8.2.2.4). 0 is no limit.
     pub max_rank_increase: u16,
-    /// How paths are compared.
+    /// Objective function, which compares paths.
     pub objective: Objective,
-    /// PARENT_SWITCH_THRESHOLD of [`Objective::Mrhof`] in 1/128 of a transmission: by how much the
-    /// ETX of another path must be lower; 192 (RFC 6719 section 5).
+    /// PARENT_SWITCH_THRESHOLD of [`Objective::Mrhof`] in 1/128 of a transmission: another path
+    /// replaces the current one if its ETX is lower by more than this; 192 (RFC 6719 section 5).
     pub parent_switch_threshold: u16,
-    /// Time between two unicast probes (DIOs) of neighbours that could become parents and of
-    /// parents that no packets go to; an eighth of it as long as such a link is not measured or
-    /// fails. Zero sends none. Only with an objective function that uses the ETX.
+    /// Interval of unicast probes (DIOs) to neighbours that could become parents, and to parents
+    /// without traffic. It is an eighth of this while such a link is unmeasured or failing. Zero
+    /// sends no probes. Only with an objective function that uses the ETX.
     pub probe_interval: Duration,
-    /// MinHopRankIncrease: the least that a hop adds to the rank; 256 (RFC 6550 section 17). With
-    /// [`Objective::Paper`] a cellular hop adds this, and a hop over the radio four times as much.
+    /// MinHopRankIncrease: the least increase of the rank per hop; 256 (RFC 6550 section 17). With
+    /// [`Objective::Paper`] a cellular hop adds this, and a radio hop four times as much.
     pub min_hop_rank_increase: u16,
-    /// How long a new path waits before it is told upstream, up to twice that; 1 s
+    /// Delay before a new path is registered upstream, uniform up to twice this; 1 s
     /// (DEFAULT_DAO_DELAY).
     pub dao_delay: Duration,
-    /// How long a DAO waits for its answer, doubling.
+    /// Initial time to wait for a DAO-ACK; doubles with each try.
     pub dao_timeout: Duration,
-    /// DAOs for one path before it is given up.
+    /// Number of DAOs for one path before it is abandoned.
     pub dao_tries: u8,
-    /// Nodes on a path, ends included.
+    /// Largest number of nodes on a path, both ends included.
     pub longest_path: u8,
-    /// Paths of others that a node stores.
+    /// Largest number of routes that a node stores for others.
     pub max_routes: usize,
 }
 
@@ -127,51 +128,51 @@ impl Default for Config {
 }
 
 impl Config {
-    /// With the paper's rank: 64 for a cellular hop, so that a hop over the radio adds RPL's 256.
+    /// The paper's rank: 64 for a cellular hop, so that a radio hop adds the 256 of RPL.
     pub fn paper() -> Self {
         Self { objective: Objective::Paper, min_hop_rank_increase: 64, ..Self::default() }
     }
 
-    /// DAGRank (RFC 6550 section 3.5.1): a rank in whole steps, by which parents and children are
-    /// told apart.
+    /// DAGRank (RFC 6550 section 3.5.1): the rank in whole steps, which distinguishes parents from
+    /// children.
     fn dag_rank(&self, rank: u16) -> u16 {
         rank / self.min_hop_rank_increase.max(1)
     }
 }
 
-/// Where a packet goes next.
+/// Next hop of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hop {
-    /// The neighbour.
+    /// The neighbour to send the packet to.
     pub to: ShortAddress,
-    /// The path that it follows.
+    /// The path that the packet follows.
     pub path_id: u8,
 }
 
-/// What a router has done.
+/// Counters of a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// DIOs sent, one for each path and time.
+    /// DIOs sent, one per path and transmission.
     pub dios: u64,
     /// DISs sent.
     pub solicitations: u64,
     /// Links probed.
     pub probes: u64,
-    /// DAOs sent or passed on.
+    /// DAOs sent or forwarded.
     pub daos: u64,
-    /// Messages that made no sense: a path with a circle, of the wrong end, or too long.
+    /// Invalid messages: a path with a loop, from the wrong sender, or too long.
     pub refused: u64,
     /// Paths built.
     pub built: u64,
-    /// Paths that were replaced by better ones.
+    /// Paths replaced by better ones.
     pub replaced: u64,
-    /// Paths that were lost: withdrawn, or their first hop gone.
+    /// Paths lost: withdrawn, or their first hop failed.
     pub lost: u64,
-    /// Routes not stored since the table is full.
+    /// Routes not stored because the table was full.
     pub table_full: u64,
 }
 
-/// One node's part.
+/// The path builder of one node.
 #[derive(Debug)]
 pub struct Router {
     config: Config,
@@ -179,32 +180,32 @@ pub struct Router {
     kind: NodeType,
     root: bool,
     offers: Offers,
-    /// What neighbours offer; only with an objective function that uses the ETX.
+    /// Paths offered by neighbours; only with an objective function that uses the ETX.
     candidates: Candidates,
     neighbours: Neighbours,
-    /// When a link is probed next.
+    /// When the next link is probed.
     probe: Option<Instant>,
     routes: Routes,
     trickle: Trickle,
     sequence: u8,
     output: VecDeque<Output>,
     solicit: Solicit,
-    /// L of RFC 6550 section 8.2.2.4.
+    /// L of RFC 6550 section 8.2.2.4: the lowest rank announced since the node last had no path.
     lowest_rank: Option<u16>,
     /// Rank and ETX as last announced.
     announced: Option<(u16, u16)>,
-    /// What was withdrawn of late.
+    /// Recent withdrawals.
     heard: Vec<(Path, Instant)>,
     counters: Counters,
 }
 
 impl Router {
-    /// A node that knows no path yet.
+    /// Creates a node without paths.
     pub fn node(config: Config, address: ShortAddress, kind: NodeType) -> Self {
         Self::new(config, address, kind, false)
     }
 
-    /// The root: the data centre. It begins to speak with [`Router::start`].
+    /// Creates the root: the data centre. [`Router::start`] starts its announcements.
     pub fn root(config: Config, address: ShortAddress) -> Self {
         Self::new(config, address, NodeType::MultiLink, true)
     }
@@ -232,7 +233,7 @@ impl Router {
         }
     }
 
-    /// The root begins to send DIOs; any other node asks for them.
+    /// Starts the router: the root begins to send DIOs, any other node to request them.
     pub fn start(&mut self, now: Instant, random: u32) {
         if self.root {
             self.trickle.reset(now, &self.config, random);
@@ -241,10 +242,10 @@ impl Router {
         }
     }
 
-    /// A neighbour asks for a DIO: of all neighbours, or of this node only.
+    /// Handles a request (DIS) for a DIO, sent to all neighbours or to this node only.
     ///
-    /// RFC 6550 section 8.3: a DIS to all resets the trickle timer; one to this node is answered at
-    /// once, and only to the neighbour that has sent it.
+    /// RFC 6550 section 8.3: a multicast DIS resets the trickle timer. A unicast DIS is answered at
+    /// once, and only to its sender.
     pub fn handle_dis(&mut self, now: Instant, from: ShortAddress, to_all: bool, random: u32) {
         if !self.root && self.offers.paths().is_empty() {
             return;
@@ -258,7 +259,8 @@ impl Router {
         }
     }
 
-    /// A neighbour tells of a path: all its neighbours, with its other paths, or this node only.
+    /// Handles the announcement (DIO) of a path by a neighbour. `to_all`: sent to all neighbours,
+    /// together with the neighbour's other paths; otherwise to this node only.
     pub fn handle_dio(&mut self, now: Instant, from: ShortAddress, dio: &Dio, to_all: bool, random: u32) {
         if self.root {
             return;
@@ -270,7 +272,7 @@ impl Router {
             self.counters.refused += 1;
             return;
         }
-        // Who had withdrawn itself and offers paths again may do so once more.
+        // A node that had withdrawn itself and offers paths again may withdraw itself again later.
         self.heard.retain(|(link, _)| link[..] != [from]);
         if self.config.objective.uses_etx() {
             return self.handle_offer(now, from, dio, to_all, random);
@@ -278,7 +280,7 @@ impl Router {
         let step = objective::paper_step(&self.config, self.kind, dio.node_type);
         let changed = self.parent_rank(now, from, dio.rank, step, random);
         if changed && self.offers.paths().is_empty() {
-            // Nodes below hear of it before the node joins again.
+            // Nodes below must receive the withdrawal before this node joins again.
             return;
         }
         if !self.sensible(&dio.path) {
@@ -296,7 +298,7 @@ impl Router {
         }
     }
 
-    /// Registers `count` new paths, and the paths that they replaced.
+    /// Counts `count` new paths, and withdraws the replaced ones.
     fn built(&mut self, now: Instant, count: u64, replaced: Vec<OwnPath>, random: u32) {
         self.counters.built += count;
         self.counters.replaced += replaced.len() as u64;
@@ -307,7 +309,7 @@ impl Router {
         }
     }
 
-    /// A neighbour tells of a path, which is kept as a candidate whether or not it is chosen.
+    /// Stores an offered path as a candidate, whether or not it is chosen.
     fn handle_offer(&mut self, now: Instant, from: ShortAddress, dio: &Dio, to_all: bool, random: u32) {
         self.candidates.set_rank(now, dio, to_all, self.offers.paths());
         let sensible = self.sensible(&dio.path);
@@ -321,8 +323,8 @@ impl Router {
         }
     }
 
-    /// Compares all candidates. True if the preferred parent, the paths or the node's DAGRank have
-    /// changed.
+    /// Compares all candidates. Returns whether the preferred parent, the paths or the node's
+    /// DAGRank have changed.
     fn choose(&mut self, now: Instant, random: u32) -> bool {
         if self.root || !self.config.objective.uses_etx() {
             return false;
@@ -338,7 +340,7 @@ impl Router {
         let paths_changed = built > 0 || !gone.is_empty();
         if self.offers.paths().is_empty() {
             if paths_changed {
-                // RFC 6550 section 8.2.2.5: the node poisons what rests on it.
+                // RFC 6550 section 8.2.2.5: the node poisons the routes that depend on it.
                 self.candidates.clear();
                 self.withdraw(now, &[self.address]);
                 self.lost(now, gone, random);
@@ -350,15 +352,16 @@ impl Router {
             self.begin_probes(now, random);
         }
         let after = standing(&self.offers);
-        // RFC 6550 section 8.3. Where a path leads beyond the parent is no reason: in a large
-        // network that changes somewhere all the time.
+        // RFC 6550 section 8.3. A change of a path beyond the parent is no inconsistency: in a
+        // large network such changes occur all the time and would keep the trickle timer at its
+        // minimum.
         if joins || before.1 != after.1 || self.has_moved() {
             self.trickle.reset(now, &self.config, random);
         }
         paths_changed || before != after
     }
 
-    /// The rank or the ETX is no longer what nodes below have heard.
+    /// Whether rank or ETX differ significantly from the last announcement.
     fn has_moved(&self) -> bool {
         let (Some((rank, etx)), Some(own), Some(path)) =
             (self.announced, self.offers.rank(), self.offers.paths().first())
@@ -372,9 +375,9 @@ impl Router {
                 && self.etx(path).abs_diff(etx) >= config.parent_switch_threshold.max(ONE)
     }
 
-    /// The link layer has sent a frame to a neighbour that many times, and the neighbour has
-    /// acknowledged it or not. True if [`Router::handle_link_change`] is to be called. A frame that
-    /// found no free channel says nothing of the link.
+    /// Handles a report of the link layer: it has sent a frame to `neighbour` `attempts` times, and
+    /// the neighbour has acknowledged it or not. Returns whether [`Router::handle_link_change`]
+    /// should be called. Zero attempts (no free channel) carry no information about the link.
     pub fn note_transmissions(
         &mut self,
         now: Instant,
@@ -387,30 +390,30 @@ impl Router {
             && self.neighbours.note(now, neighbour, attempts, acknowledged)
     }
 
-    /// The quality of a link has changed: another parent may be better.
+    /// Handles a changed link quality: another parent may be better now.
     pub fn handle_link_change(&mut self, now: Instant, random: u32) {
         self.choose(now, random);
     }
 
-    /// The link to that neighbour is a cable, whose ETX is 1.
+    /// Marks the link to a neighbour as a cable, whose ETX is 1.
     pub fn set_reliable(&mut self, neighbour: ShortAddress) {
         self.neighbours.entry(neighbour).reliable = true;
     }
 
-    /// ETX of one of the node's own paths in units of 1/128 (RFC 6551 section 4.3.2): its first
-    /// link's as measured, and the rest as the parent has said.
+    /// ETX of one of the node's own paths in units of 1/128 (RFC 6551 section 4.3.2): the measured
+    /// ETX of the first link plus the ETX announced by the parent.
     pub fn etx(&self, path: &OwnPath) -> u16 {
         path.first_hop().map_or(0, |first| path.beyond_etx.saturating_add(self.neighbours.etx(first)))
     }
 
-    /// ETX of the link to a neighbour, in units of 1/128; an assumption as long as nothing was sent
-    /// over it.
+    /// ETX of the link to a neighbour in units of 1/128; an assumed value before the first
+    /// transmission.
     pub fn link_etx(&self, neighbour: ShortAddress) -> u16 {
         self.neighbours.etx(neighbour)
     }
 
-    /// A neighbour announces a rank. Paths through it take it over; those that the node must not
-    /// keep are dropped. True if the parent set or the node's rank has changed.
+    /// Handles the rank announced by a neighbour: updates the paths through it and drops paths that
+    /// the node must not keep. Returns whether the parent set or the node's rank has changed.
     fn parent_rank(&mut self, now: Instant, from: ShortAddress, rank: u16, step: u16, random: u32) -> bool {
         let before = self.offers.rank();
         let mut gone = self.offers.set_parent_rank(from, rank, step);
@@ -420,7 +423,7 @@ impl Router {
         let changed = !gone.is_empty() || self.offers.rank() != before;
         if changed {
             if self.offers.paths().is_empty() {
-                // RFC 6550 section 8.2.2.5: the node poisons what rests on it.
+                // RFC 6550 section 8.2.2.5: the node poisons the routes that depend on it.
                 self.withdraw(now, &[self.address]);
             }
             self.lost(now, gone, random);
@@ -429,7 +432,7 @@ impl Router {
         changed
     }
 
-    /// L + DAGMaxRankIncrease.
+    /// L + DAGMaxRankIncrease: the highest rank that the node may take.
     fn highest_rank(&self) -> u16 {
         match self.lowest_rank {
             Some(lowest) if self.config.max_rank_increase > 0 => {
@@ -439,13 +442,14 @@ impl Router {
         }
     }
 
-    /// RFC 6550 section 8.3: a DIO of a lesser DAGRank that changes nothing is consistent. A node
-    /// sends one for each of its paths at a time; together they count as one transmission.
+    /// RFC 6550 section 8.3: a DIO of a lower DAGRank that causes no change is consistent. A node
+    /// sends one DIO per path at a time; together they count as one transmission.
     fn count_consistent(&mut self, now: Instant, from: ShortAddress, rank: u16) {
         if self.offers.rank().is_none_or(|own| self.config.dag_rank(rank) >= self.config.dag_rank(own)) {
             return;
         }
-        // No node sends twice within Imin / 2.
+        // No node sends twice within Imin / 2 (RFC 6206 section 4.2), so closer DIOs belong
+        // together.
         let least = self.config.interval_min / 2;
         let counted = &mut self.neighbours.entry(from).counted;
         if counted.is_none_or(|at| now.saturating_since(at) >= least) {
@@ -454,7 +458,8 @@ impl Router {
         }
     }
 
-    /// A link upstream is broken, or a node there has forgotten what it had stored.
+    /// Handles the withdrawal of a broken link upstream, or of a node that has lost its stored
+    /// routes.
     fn handle_withdrawal(&mut self, now: Instant, from: ShortAddress, link: &[ShortAddress], random: u32) {
         self.heard.retain(|(_, at)| now.saturating_since(*at) < REMEMBERED);
         if link.is_empty() || link.len() > 2 || self.heard.iter().any(|(l, _)| l == link) {
@@ -469,7 +474,7 @@ impl Router {
         self.lost(now, gone, random);
     }
 
-    /// Tells all neighbours, once.
+    /// Sends a withdrawal to all neighbours, once.
     fn withdraw(&mut self, now: Instant, link: &[ShortAddress]) {
         self.heard.push((link.into(), now));
         let (node_type, path) = (self.kind, link.into());
@@ -477,7 +482,7 @@ impl Router {
         self.output.push_back(Output::Dio(dio));
     }
 
-    /// A new path is told upstream after a while, so that a better one can take its place first.
+    /// Schedules the registration of new paths. The delay lets a better path replace them first.
     fn announce(&mut self, now: Instant, random: u32) {
         let delay = self.config.dao_delay;
         let wait = delay + delay.mul_ratio(u64::from(random >> 16), 1 << 16);
@@ -486,7 +491,7 @@ impl Router {
         }
     }
 
-    /// A node downstream tells of a path of its own, which leads through here.
+    /// Handles the registration of a path of a downstream node that leads through this node.
     pub fn handle_dao(&mut self, _now: Instant, from: ShortAddress, dao: &Dao) {
         if dao.withdrawn {
             return self.handle_no_path(from, dao);
@@ -520,7 +525,8 @@ impl Router {
         }
     }
 
-    /// A path of a node downstream is no more: who stored it forgets it, up to the root.
+    /// Handles the withdrawal of a downstream node's path: every node up to the root removes its
+    /// route.
     fn handle_no_path(&mut self, from: ShortAddress, dao: &Dao) {
         let source = dao.path.first().copied();
         let Some(route) = source.and_then(|source| self.routes.get(source, dao.path_id)).copied() else {
@@ -536,9 +542,9 @@ impl Router {
         }
     }
 
-    /// A packet has come down from `from` for a path of `end` of which nothing is stored here: a
-    /// No-Path DAO was lost, or this node has forgotten. `from` and those above it shall forget it
-    /// too (RFC 6550 section 11.2.2.3).
+    /// Handles a packet that `from` has sent down for a path of `end` without a route stored here,
+    /// because a No-Path DAO was lost or this node has lost its routes. The No-Path DAO sent here
+    /// removes the route from `from` and the nodes above it (RFC 6550 section 11.2.2.3).
     pub fn handle_stale_route(&mut self, from: ShortAddress, end: ShortAddress, path_id: u8) {
         let path = [end, self.address, from].into();
         let sequence = self.next_sequence();
@@ -546,9 +552,9 @@ impl Router {
             .push_back(Output::Dao { to: from, dao: Dao { path_id, sequence, withdrawn: true, path } });
     }
 
-    /// A packet of a path has passed upward, from the neighbour `down` to `up` (`None` at the
-    /// root): that is where the path leads now, whatever was stored. So a path that lost its way at
-    /// one node is whole again with the next packet.
+    /// Handles a packet that passes upward from the neighbour `down` to `up` (`None` at the root).
+    /// The path now leads there, whatever was stored: a path that was lost at one node is repaired
+    /// by the next packet.
     pub fn handle_passage(
         &mut self,
         end: ShortAddress,
@@ -565,7 +571,7 @@ impl Router {
         }
     }
 
-    /// The root's answer to a DAO comes down the path.
+    /// Handles the root's answer to a DAO, on its way down the path.
     pub fn handle_dao_ack(&mut self, ack: &DaoAck) {
         if ack.source == self.address {
             self.offers.told(ack.path_id, ack.sequence);
@@ -574,8 +580,8 @@ impl Router {
         }
     }
 
-    /// The link layer has found that a neighbour does not answer any more: every path through it is
-    /// lost.
+    /// Handles a report of the link layer that a neighbour no longer answers: all paths through it
+    /// are lost.
     pub fn handle_neighbour_lost(&mut self, now: Instant, neighbour: ShortAddress, random: u32) {
         self.candidates.lose(neighbour);
         let gone = self.offers.lose(neighbour);
@@ -587,7 +593,7 @@ impl Router {
         self.lost(now, gone, random);
     }
 
-    /// A packet has come for a path of which nothing is stored here, as after a reboot.
+    /// Handles a packet for a path without a stored route, for example after a reboot.
     pub fn handle_missing_route(&mut self, now: Instant) {
         self.heard.retain(|(_, at)| now.saturating_since(*at) < REMEMBERED);
         let own = [self.address];
@@ -596,7 +602,7 @@ impl Router {
         }
     }
 
-    /// Paths of the node's own are gone. A node without any asks for others.
+    /// Counts and withdraws lost paths. A node without any path requests others.
     fn lost(&mut self, now: Instant, gone: Vec<OwnPath>, random: u32) {
         if gone.is_empty() {
             return;
@@ -604,7 +610,7 @@ impl Router {
         self.counters.lost += gone.len() as u64;
         gone.into_iter().for_each(|path| self.unstore(path));
         self.trickle.reset(now, &self.config, random);
-        // Local repair: another neighbour that was heard before takes the place of the parent.
+        // Local repair: a known path through another neighbour replaces the lost one at once.
         self.choose(now, random);
         if self.offers.paths().is_empty() {
             (self.lowest_rank, self.announced) = (None, None);
@@ -612,7 +618,7 @@ impl Router {
         }
     }
 
-    /// The nodes on a path that is not used any more may forget it.
+    /// Withdraws a registered path from the nodes on it.
     fn unstore(&mut self, path: OwnPath) {
         if let (true, Some(&to)) = (path.was_told(), path.nodes.get(1)) {
             let sequence = self.next_sequence();
@@ -621,7 +627,7 @@ impl Router {
         }
     }
 
-    /// Nothing is known any more, as after a reboot.
+    /// Discards all state, as after a reboot.
     pub fn reset(&mut self, now: Instant, random: u32) {
         let mut neighbours = core::mem::take(&mut self.neighbours);
         neighbours.forget();
@@ -629,13 +635,13 @@ impl Router {
         self.start(now, random);
     }
 
-    /// When [`Router::handle_timeout`] wants to be called.
+    /// When to call [`Router::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let dao = self.offers.paths().iter().filter_map(|p| p.due).min();
         [self.trickle.next_timeout(), self.solicit.due(), self.probe, dao].into_iter().flatten().min()
     }
 
-    /// Answers [`Router::next_timeout`].
+    /// Handles expired timers. See [`Router::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant, random: u32) {
         if self.trickle.handle_timeout(now, &self.config, random) {
             self.say_paths();
@@ -660,7 +666,8 @@ impl Router {
             }
             path.tries += 1;
             path.sequence = sequence;
-            // The wait doubles, and is scattered so that neighbours do not collide again.
+            // The wait doubles with each try. Its random part keeps neighbours from colliding
+            // again.
             let wait = self.config.dao_timeout * (1 << u32::from(path.tries - 1).min(6));
             path.due = Some(now + wait + wait.mul_ratio(u64::from(random & 0xffff), 1 << 18));
             if let Some(&to) = path.nodes.get(1) {
@@ -670,15 +677,18 @@ impl Router {
             }
         }
         for id in unanswered {
+            // Without an answer to its DAOs the path does not work, so its offer must not be chosen
+            // again.
             let gone = self.offers.drop_path(id);
             gone.iter().for_each(|path| self.candidates.forget(&path.nodes[1..]));
             self.lost(now, gone.into_iter().collect(), random);
         }
     }
 
-    /// Tells all neighbours of each path.
+    /// Announces each path to all neighbours.
     fn say_paths(&mut self) {
         if let (false, Some(rank)) = (self.root, self.offers.rank()) {
+            // L of RFC 6550 section 8.2.2.4: the lowest rank that the node has announced.
             self.lowest_rank = Some(self.lowest_rank.map_or(rank, |lowest| lowest.min(rank)));
             self.announced = self.offers.paths().first().map(|path| (rank, self.etx(path)));
         }
@@ -688,7 +698,7 @@ impl Router {
         }
     }
 
-    /// A DIO for each path; the root's is itself.
+    /// Builds a DIO for each path; the path of the root is the root itself.
     fn dios(&self) -> Vec<Dio> {
         if self.root {
             let rank = self.config.min_hop_rank_increase.max(1);
@@ -708,44 +718,44 @@ impl Router {
         self.offers.paths().iter().map(said).collect()
     }
 
-    /// OF0 and the paper's rule need no metric.
+    /// The ETX to announce. Only MRHOF uses it: OF0 and the paper's rule need no metric.
     fn said_etx(&self, etx: u16) -> Option<u16> {
         (self.config.objective == Objective::Mrhof).then_some(etx)
     }
 
-    /// What the owner knows of the link to a neighbour. It may say so as often as that changes;
-    /// nothing is sent for it.
+    /// Sets the metrics of the link to a neighbour. The owner may call this at any change; no
+    /// message is sent for it.
     pub fn set_link(&mut self, neighbour: ShortAddress, metrics: Metrics) {
         self.neighbours.entry(neighbour).metrics = Some(metrics);
     }
 
-    /// How good one of the node's own paths is, if that is known of every link on it: of the first
-    /// as it is now, of the others as of the parent's last DIO.
+    /// Metrics of one of the node's own paths, if known for every link: current for the first link,
+    /// as of the parent's last DIO for the others.
     pub fn metrics(&self, path: &OwnPath) -> Option<Metrics> {
         let first = path.first_hop()?;
         Some(path.beyond?.and(self.neighbours.get(first)?.metrics?))
     }
 
-    /// What is to be sent, until `None`.
+    /// Returns the next message to send, until `None`.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.output.pop_front()
     }
 
-    /// The node's own paths, best first. Those that the root has confirmed are ready for packets.
+    /// The node's own paths, best first. Packets may use the confirmed ones.
     pub fn paths(&self) -> &[OwnPath] {
         self.offers.paths()
     }
 
-    /// Where a packet goes that travels between the root and `end` on the path `path_id` of `end`.
-    /// 0 is the best that is known here, and stands for the one that is returned from then on,
-    /// wherever that path is stored.
+    /// Next hop of a packet between the root and `end` on the path `path_id` of `end`. 0 means the
+    /// best path known here; the packet then carries the returned number from here on, if that path
+    /// is stored.
     pub fn next_hop(&self, end: ShortAddress, path_id: u8, upward: bool) -> Option<Hop> {
         if upward && end == self.address {
             let path = self.own_path(path_id)?;
             return Some(Hop { to: *path.nodes.get(1)?, path_id: path.id });
         }
         if upward && path_id == 0 {
-            // Not a path of `end`: the next node decides anew.
+            // `end` has no such path here: the next node chooses again.
             return Some(Hop { to: *self.own_path(0)?.nodes.get(1)?, path_id: 0 });
         }
         let route = self.routes.get(end, path_id)?;
@@ -756,15 +766,15 @@ impl Router {
             && !path.nodes.contains(&end)
             && !path.nodes.contains(&route.down)
         {
-            // Local repair: the packet keeps its number, and nodes further on remember where the
-            // path leads now.
+            // Local repair: the packet keeps its path number, and nodes further up learn the new
+            // course of the path from it.
             return Some(Hop { to: path.first_hop()?, path_id: route.path_id });
         }
         Some(Hop { to: if upward { route.up? } else { route.down }, path_id: route.path_id })
     }
 
-    /// The path of that number; for 0 the best whose first link works, a confirmed one before
-    /// others.
+    /// The path with number `id`. For 0, the best path whose first link works; confirmed paths come
+    /// first.
     fn own_path(&self, id: u8) -> Option<&OwnPath> {
         if id != 0 {
             return self.offers.paths().iter().find(|p| p.id == id);
@@ -774,12 +784,12 @@ impl Router {
         working().find(|p| p.confirmed).or_else(|| working().next()).or(self.offers.paths().first())
     }
 
-    /// What is stored for others.
+    /// Routes stored for other nodes.
     pub fn routes(&self) -> &[Route] {
         self.routes.all()
     }
 
-    /// What was done so far.
+    /// Counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -789,21 +799,22 @@ impl Router {
         self.sequence
     }
 
-    /// Not through here already, and no longer than allowed with this node in front.
+    /// Whether the node may use `path`: it does not contain this node, and is short enough with
+    /// this node prepended.
     fn sensible(&self, path: &[ShortAddress]) -> bool {
         !path.contains(&self.address)
             && path.len() < usize::from(self.config.longest_path)
             && self.plausible(path)
     }
 
-    /// No node twice.
+    /// Whether `path` is short enough and contains no node twice.
     fn plausible(&self, path: &[ShortAddress]) -> bool {
         path.len() <= usize::from(self.config.longest_path)
             && path.iter().enumerate().all(|(i, n)| !path[..i].contains(n))
     }
 }
 
-/// A withdrawal that comes again so soon is the same one.
+/// Time during which a repeated withdrawal counts as a copy of the first.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,39 +1,42 @@
-//! Policies that are not ours: a machine's configuration names one and holds what makes it.
+//! Policies supplied by the user. A machine's configuration names the policy and holds its
+//! constructor.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-/// A policy that somebody else has written: `P` is its trait, `A` what one is made from. One is
-/// made for each connection or transfer. Two are the same if their names are.
+/// A policy supplied by the user: `P` is the trait that it implements, `A` the argument of its
+/// constructor. Each connection or transfer constructs its own instance. Two `Custom` values are
+/// equal if their names (and numbers, if any) are equal.
 pub struct Custom<P: ?Sized, A = ()> {
     name: &'static str,
     make: Make<P, A>,
 }
 
-/// What makes a policy. Function pointers, so that a configuration stays plain data.
+/// The constructor. Function pointers keep a configuration plain data (`Copy`, `Eq`).
 enum Make<P: ?Sized, A> {
     Plain(fn(A) -> Box<P>),
     Numbered(usize, fn(usize, A) -> Box<P>),
 }
 
 impl<P: ?Sized, A> Custom<P, A> {
-    /// A policy and what reports and scenario files call it.
+    /// Names a policy and its constructor. Reports and scenario files show `name`.
     pub const fn new(name: &'static str, make: fn(A) -> Box<P>) -> Self {
         Self { name, make: Make::Plain(make) }
     }
 
-    /// A policy that `make` finds by its number, for a program that learns of policies only while
-    /// it runs and keeps a list of them. Two are the same if names and numbers are.
+    /// A policy that `make` looks up by `number`. This form serves programs that register policies
+    /// at run time and keep them in a list. Two such values are equal if names and numbers are
+    /// equal.
     pub const fn numbered(name: &'static str, number: usize, make: fn(usize, A) -> Box<P>) -> Self {
         Self { name, make: Make::Numbered(number, make) }
     }
 
-    /// What it is called.
+    /// The name of the policy.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Makes one.
+    /// Constructs an instance.
     pub(crate) fn make(&self, from: A) -> Box<P> {
         match self.make {
             Make::Plain(make) => make(from),

@@ -1,23 +1,26 @@
-//! RDCA: data from many senders to one sink, at a rate that the sink finds by their delays,
-//! repaired by what it asks for (paper: `rdca`, section 3; errata H6 to H18).
+//! RDCA: reliable data collection from many senders at one sink (paper: `rdca`, section 3; errata
+//! H6 to H18). The sink derives each sender's rate from the delay of its packets and requests
+//! missing packets.
 //!
-//! Two machines speak the datagrams of [`anabranch_wire::rdca`] over any datagram service:
+//! Two machines exchange the datagrams of [`anabranch_wire::rdca`] over any datagram service:
 //!
-//! * [`Sender`], one stream to one sink: handshake, window and rate, a queue from which packets are
-//!   sent again;
-//! * [`Sink`], one for all senders: puts packets in order, asks for what is missing (SNACK), and
-//!   notifies a sender whose packets take longer and longer.
+//! * [`Sender`] is one stream to one sink: handshake, window, rate, and a queue of packets kept for
+//!   retransmission.
+//! * [`Sink`] serves all senders. It puts packets in order, requests missing packets (SNACK), and
+//!   notifies a sender whose packets take increasingly long.
 //!
-//! There is no acknowledgement of each packet. A packet is presumed to have arrived when it was not
-//! asked for in time; it is kept longer, as long as there is room. What was let go and is asked for
-//! after all is *gone*, and both applications are told. At the end of the stream all is confirmed.
+//! Packets are not acknowledged one by one. The sender presumes that a packet has arrived if the
+//! sink does not request it in time, and keeps the packet longer as long as its queue has room. If
+//! the sink requests a packet that the sender has already discarded, the packet is *gone*, and both
+//! applications are told. At the end of the stream the sink confirms the whole stream.
 //!
 //! Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`,
-//! then `next_timeout`. A driver writes what [`Sender::poll_transmit`] gives with
-//! [`Header::encode`], or carries it as it stands. There is no encryption, no authentication and no
-//! flow control: the sink takes what comes.
+//! then `next_timeout`. A driver encodes the messages of [`Sender::poll_transmit`] with
+//! [`Header::encode`], or carries them unencoded. There is no encryption, no authentication and no
+//! flow control: the sink accepts every packet.
 //!
-//! Beyond the paper: see [`Config`], whose [`Config::paper`] is the paper as the errata read it.
+//! [`Config`] lists the extensions beyond the paper; [`Config::paper`] is the paper as the errata
+//! read it.
 
 mod arrivals;
 mod config;

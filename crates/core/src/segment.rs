@@ -1,5 +1,5 @@
-//! The TCP segment as every machine here sees it. The type itself is the wire's: what can be said
-//! in a header can be said here, and nothing else.
+//! The TCP segment that every machine of this crate uses. The types come from `anabranch_wire`, so
+//! a segment can hold exactly what a header can encode.
 
 pub use anabranch_wire::ecn::Ecn;
 pub use anabranch_wire::mptcp::{

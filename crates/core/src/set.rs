@@ -1,23 +1,30 @@
 //! SET: one file striped over several split-TCP sessions through several gateways (paper: `set`,
 //! section 4).
 //!
-//! Three machines speak the messages of [`anabranch_wire::set`]:
+//! Three machines exchange the messages of [`anabranch_wire::set`]:
 //!
-//! * [`Sender`], the session manager of the correspondent node: asks the node, chooses gateways,
-//!   opens one [`tcp_manager`] session after another and stripes the file over them;
-//! * [`Relay`], the gateway: joins two independent TCP connections and carries the node's receive
-//!   window back to the sender in the wired side's units;
-//! * [`Receiver`], the session manager of the node: puts the chunks in order and shares its buffer
-//!   among the sessions by measured quality.
+//! * [`Sender`] is the session manager of the correspondent node. It sends the request to the node,
+//!   chooses gateways, opens one [`tcp_manager`] session after another and stripes the file over
+//!   them.
+//! * [`Relay`] is the gateway. It joins two independent TCP connections and reports the node's
+//!   receive window to the sender, converted to the units of the wired side.
+//! * [`Receiver`] is the session manager of the node. It puts chunks in order and divides its
+//!   buffer among the sessions by their measured quality.
 //!
-//! They speak to streams, not to TCP. A driver tells a machine what its streams did
-//! ([`StreamEvent`]) and how they stand ([`StreamStatus`]) and carries out its [`Effect`]s: over
-//! simulated TCP, over kernel sockets, in a node's loop. Order of calls: any `handle_*`, then
+//! The machines use streams, not TCP itself. A driver reports stream events ([`StreamEvent`]) and
+//! stream state ([`StreamStatus`]) to a machine and carries out its [`Effect`]s. Drivers exist for
+//! simulated TCP, kernel sockets and a node's event loop. Order of calls: any `handle_*`, then
 //! `poll_effect` until `None`, then `next_timeout`.
 //!
-//! Beyond the paper: acknowledgements of the session layer (recovery is exact), predictive
-//! striping, the last chunks re-injected on a faster path, silent gateways found out, data before
-//! the SETACK. Each is an option of [`SenderConfig`]; [`SenderConfig::paper`] is the protocol as
+//! Extensions beyond the paper:
+//!
+//! * acknowledgements on the session layer, which make recovery exact
+//! * predictive striping
+//! * re-injection of the last chunks on a faster path
+//! * detection of silent gateways
+//! * data before the SETACK
+//!
+//! Each extension is an option of [`SenderConfig`]; [`SenderConfig::paper`] is the protocol as
 //! printed.
 
 pub mod buffers;

@@ -1,45 +1,48 @@
-//! Send buffers of a host with several connections, one of them striped over several interfaces:
-//! who gets how much of a pool (paper: `sockbuf`, section 3; errata B1 to B18).
+//! Send-buffer management: divides one pool of buffer memory among the connections of a host, one
+//! of which is striped over several interfaces (paper: `sockbuf`, section 3; errata B1 to B18).
 //!
-//! A [`Tuner`] holds the pool. Its owner, who has the connections and their buffers, opens and
-//! closes them here, tells twice a second how they stand ([`View`]: occupancy, and bandwidth, RTT,
-//! window and MSS of each flow) and is told how large each buffer may be ([`Assignment`]). Which
-//! policy divides the pool is a choice in [`Config`]:
+//! A [`Tuner`] manages the pool. Its owner holds the connections and their buffers. The owner opens
+//! and closes connections in the tuner and reports their state twice a second ([`View`]: occupancy,
+//! and bandwidth, RTT, window and MSS of each flow). The tuner answers with the size of each buffer
+//! ([`Assignment`]). [`Config`] selects the policy that divides the pool:
 //!
-//! * [`PolicyConfig::Pid`], the paper's: a monitoring agent, a PID [`Controller`] for the striped
-//!   connection, which takes what the others leave unused, and a resource manager that divides the
-//!   rest among them;
-//! * [`PolicyConfig::Atbt`], automatic TCP buffer tuning as Figures 1 and 2 of the paper print it,
-//!   and [`PolicyConfig::AtbtOriginal`] as Semke, Mahdavi and Mathis have it, with one fair share
-//!   for all;
-//! * [`PolicyConfig::RightSizing`], dynamic right-sizing (Fisk and Feng), on the sender's side;
-//! * [`PolicyConfig::Product`], twice the bandwidth-delay product;
-//! * [`PolicyConfig::Fixed`], the same for all.
+//! * [`PolicyConfig::Pid`] is the paper's policy. It has a monitoring agent, a PID [`Controller`]
+//!   for the striped connection, which receives the memory that the other connections leave unused,
+//!   and a resource manager that divides the rest among the other connections.
+//! * [`PolicyConfig::Atbt`] is automatic TCP buffer tuning as Figures 1 and 2 of the paper print
+//!   it.
+//! * [`PolicyConfig::AtbtOriginal`] is the original of Semke, Mahdavi and Mathis, with one fair
+//!   share for all connections.
+//! * [`PolicyConfig::RightSizing`] is dynamic right-sizing (Fisk and Feng) on the sender's side.
+//! * [`PolicyConfig::Product`] assigns twice the bandwidth-delay product.
+//! * [`PolicyConfig::Fixed`] assigns the same size to all connections.
 //!
 //! Order of calls: any [`Tuner::open`], [`Tuner::close`] and [`Tuner::handle_views`], then
-//! [`Tuner::poll_assignment`] until `None`, each answer being carried out before the next is asked
-//! for; then [`Tuner::next_timeout`], which says when views are due.
+//! [`Tuner::poll_assignment`] until `None`, carrying out each assignment before polling the next;
+//! then [`Tuner::next_timeout`], which returns when the next views are due.
 //!
-//! # What holds at any instant
+//! # Invariants
 //!
-//! * The limits that the owner was told are together no more than [`Config::threshold`]: what
-//!   shrinks is told first. A pool that [`Tuner::set_threshold`] makes smaller is there as soon as
-//!   buffers have drained.
-//! * A buffer is never told to be smaller than what is in it. It keeps its share until it has
-//!   drained, and what was meant for others waits: [`Assignment::target`] is where it goes,
-//!   [`Assignment::limit`] what holds now. Until then it takes nothing ([`Assignment::size`]), so
-//!   that an application that always has more to send cannot keep others out.
-//! * What a peer does not read stays in the buffer, and is free for others only when the connection
-//!   ends.
-//! * A target is at least one MSS. A limit is too, unless the pool is still full of others' octets.
-//! * No view makes anything panic: nonsense is ignored and counted in [`Counters`].
+//! * The limits reported to the owner sum to at most [`Config::threshold`]: assignments that shrink
+//!   a buffer come first. After [`Tuner::set_threshold`] lowers the threshold, the smaller pool
+//!   takes effect as soon as the buffers have drained.
+//! * The tuner never assigns a buffer less than its current contents. An over-full buffer keeps its
+//!   share until it has drained, and the memory intended for others waits. [`Assignment::target`]
+//!   is the final size, [`Assignment::limit`] the size in force. Until then the buffer accepts no
+//!   data ([`Assignment::size`]), so that an application that always has more to send cannot starve
+//!   others.
+//! * Data that a peer does not read stays in the buffer; its memory is free for others only when
+//!   the connection ends.
+//! * A target is at least one MSS. A limit is too, unless the pool is still full of the data of
+//!   other connections.
+//! * No view causes a panic: invalid values are ignored and counted in [`Counters`].
 //!
-//! The controller and the agent's averages are defined on reals and use them; sizes are whole
-//! octets.
+//! The controller and the agent's averages are defined on reals and use floating point; sizes are
+//! whole bytes.
 //!
-//! Code map: `view` is what is seen, `pool` who has what, `share` the two ways to divide, `policy`
-//! the trait; `monitor`, `pid` and `manager` are the paper's three parts, `atbt` and `sizing` the
-//! other policies, `tuner` the machine.
+//! Code map: `view` holds the reported state, `pool` the assigned memory, `share` the two ways to
+//! divide it, `policy` the trait. `monitor`, `pid` and `manager` are the three parts of the paper's
+//! policy, `atbt` and `sizing` the other policies, and `tuner` the machine.
 
 mod atbt;
 mod config;

@@ -1,7 +1,7 @@
-//! Time as the core knows it: integer nanoseconds since the driver's own epoch.
+//! Time in the core: integer nanoseconds since the driver's epoch.
 //!
-//! The core never reads a clock. A driver (simulator, emulator, operating system, node loop) hands
-//! an [`Instant`] into every call; where its zero lies is the driver's affair.
+//! The core never reads a clock. The driver (simulator, emulator, operating system, node loop)
+//! passes an [`Instant`] to every call and chooses the epoch.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -15,48 +15,50 @@ pub struct Duration(u64);
 pub struct Instant(u64);
 
 impl Duration {
-    /// No time at all.
+    /// Zero length.
     pub const ZERO: Self = Self(0);
-    /// The longest span that can be said; sums saturate here.
+    /// The longest representable span; sums saturate here.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `n` nanoseconds.
+    /// A span of `n` nanoseconds.
     pub const fn from_nanos(n: u64) -> Self {
         Self(n)
     }
 
-    /// `n` microseconds.
+    /// A span of `n` microseconds.
     pub const fn from_micros(n: u64) -> Self {
         Self(n.saturating_mul(1_000))
     }
 
-    /// `n` milliseconds.
+    /// A span of `n` milliseconds.
     pub const fn from_millis(n: u64) -> Self {
         Self(n.saturating_mul(1_000_000))
     }
 
-    /// `n` seconds.
+    /// A span of `n` seconds.
     pub const fn from_secs(n: u64) -> Self {
         Self(n.saturating_mul(1_000_000_000))
     }
 
-    /// Seconds as a real number, rounded to the nearest nanosecond; negative and NaN become zero.
+    /// A span of `s` seconds, rounded to the nearest nanosecond; negative values and NaN become
+    /// zero.
     pub fn from_secs_f64(s: f64) -> Self {
-        // `as` saturates and maps NaN to zero, which is what is promised.
+        // `as` saturates and maps NaN to zero, as the documentation promises.
         Self((s * 1e9 + 0.5) as u64)
     }
 
-    /// Whole nanoseconds.
+    /// The span in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds, rounded down.
+    /// The span in whole milliseconds, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Seconds as a real number, for reports and for controllers that a paper defines on reals.
+    /// The span in seconds as a real number, for reports and for controllers that a paper defines
+    /// on reals.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -66,13 +68,13 @@ impl Duration {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self * num / den` without overflow in between; saturates.
+    /// `self * num / den`, computed in 128 bits so that the product cannot overflow; saturates.
     pub const fn mul_ratio(self, num: u64, den: u64) -> Self {
         let wide = self.0 as u128 * num as u128 / den as u128;
         if wide > u64::MAX as u128 { Self::MAX } else { Self(wide as u64) }
     }
 
-    /// True for [`Duration::ZERO`].
+    /// Whether the span is [`Duration::ZERO`].
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -81,15 +83,15 @@ impl Duration {
 impl Instant {
     /// The driver's epoch.
     pub const ZERO: Self = Self(0);
-    /// A point that is never reached.
+    /// A point in time that is never reached: the "no deadline" value.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
-    /// `n` nanoseconds after the epoch.
+    /// The point `n` nanoseconds after the epoch.
     pub const fn from_nanos(n: u64) -> Self {
         Self(n)
     }
 
-    /// Whole nanoseconds since the epoch.
+    /// Nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
@@ -99,7 +101,7 @@ impl Instant {
         self.0 as f64 / 1e9
     }
 
-    /// The time since `earlier`, or zero if that lies ahead.
+    /// The time since `earlier`, or zero if `earlier` lies in the future.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }

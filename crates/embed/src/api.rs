@@ -1,89 +1,91 @@
-//! The types of `include/anabranch_node.h`, field by field; a test holds both against each other.
+//! The types of `include/anabranch_node.h`, field by field. A test compares both.
 
 use core::ffi::c_int;
 
-/// Changes with the header: a program compares `ANABRANCH_NODE_VERSION` with what the library says.
+/// Version of the interface. A program compares `ANABRANCH_NODE_VERSION` of its header with the
+/// library's value.
 pub const VERSION: u32 = 3;
 
-/// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
+/// Upper limit of connections: the capacity of one B-tree node minus what [`crate::node`] needs to
+/// start.
 pub const MAX_CONNECTIONS: u8 = 8;
 
-/// Done.
+/// Success.
 pub const OK: c_int = 0;
-/// A null pointer, or a configuration out of range.
+/// A pointer is null, or a configuration is out of range.
 pub const ARGUMENT: c_int = -1;
-/// Too little memory.
+/// Not enough memory.
 pub const MEMORY: c_int = -2;
-/// There are effects to be polled first.
+/// The effects of the last call must be polled first.
 pub const POLL: c_int = -3;
-/// No such stream.
+/// The stream does not exist.
 pub const STREAM: c_int = -4;
-/// As many connections as there may be.
+/// The limit of connections is reached.
 pub const FULL: c_int = -5;
-/// No file is offered, or none is under way, or it has fewer octets.
+/// No file is offered or in transfer, or it is shorter than the given bytes.
 pub const OFFER: c_int = -6;
 
-/// What a [`Effect`] is.
+/// Values of [`Effect::kind`].
 pub mod kind {
-    /// Send octets.
+    /// Send bytes on the stream.
     pub const WRITE: u32 = 1;
-    /// Offer a receive window.
+    /// Offer a receive window to the peer.
     pub const LIMIT: u32 = 2;
-    /// Close our direction.
+    /// Close the sending direction of the stream.
     pub const SHUTDOWN: u32 = 3;
     /// Reset the connection.
     pub const RESET: u32 = 4;
-    /// Octets of the file.
+    /// Take bytes of the file.
     pub const DELIVER: u32 = 5;
     /// A sender offers a file.
     pub const BEGIN: u32 = 6;
-    /// The file is complete, and its SHA-256 is the one announced.
+    /// The file is complete, and its SHA-256 matches the announced one.
     pub const END: u32 = 7;
-    /// The rest of the file does not come, or the octets were not those of the file.
+    /// The transfer has ended without the file.
     pub const ABORT: u32 = 8;
 }
 
-/// Why a transfer ended without its file: `reason` of [`kind::ABORT`].
+/// Why a transfer ended without the file: `reason` of [`kind::ABORT`].
 pub mod abort {
-    /// The sender gave it up.
+    /// The sender cancelled it.
     pub const CANCELLED: u8 = 1;
-    /// No news for `idle_ms`, and no connection.
+    /// No progress for `idle_ms`, and no connection.
     pub const LOST: u8 = 2;
-    /// No news for `idle_ms`, and another sender asked.
+    /// No progress for `idle_ms`, and another sender made a request.
     pub const MADE_WAY: u8 = 3;
-    /// The octets do not have the SHA-256 that was announced.
+    /// The bytes do not have the announced SHA-256.
     pub const DIGEST: u8 = 4;
     /// The program called `anabranch_node_abort`.
     pub const PROGRAM: u8 = 5;
-    /// Memory was short: see [`super::Counters::restarts`].
+    /// Memory ran out: see [`super::Counters::restarts`].
     pub const MEMORY: u8 = 6;
-    /// Its manifest expired while it came, or the time is not known any more.
+    /// The manifest expired during the transfer, or the time is no longer known.
     pub const EXPIRED: u8 = 7;
 }
 
-/// Why the program does not take a file: the codes of REFUSE.
+/// Why the program refuses a file: the codes of REFUSE.
 pub mod refuse {
-    /// Not now: the sender may ask again.
+    /// Busy; the sender may retry.
     pub const BUSY: u32 = 1;
-    /// Another file is unfinished here.
+    /// Another file is incomplete on the node.
     pub const UNFINISHED: u32 = 3;
-    /// Not at all.
+    /// Refused without a specific reason.
     pub const UNWANTED: u32 = 4;
-    /// Longer than the program takes.
+    /// The file is longer than the program accepts.
     pub const TOO_LARGE: u32 = UNWANTED | 1 << 8;
-    /// No space for it.
+    /// No storage space for the file.
     pub const NO_ROOM: u32 = UNWANTED | 2 << 8;
-    /// No signature that the program trusts.
+    /// No signature of a trusted signer.
     pub const SIGNATURE: u32 = UNWANTED | 4 << 8;
-    /// The program's storage failed.
+    /// The storage failed.
     pub const FAILED: u32 = UNWANTED | 5 << 8;
     /// The device has a later version.
     pub const ROLLBACK: u32 = UNWANTED | 6 << 8;
-    /// For another device.
+    /// The file is for another device.
     pub const WRONG_DEVICE: u32 = UNWANTED | 7 << 8;
-    /// Its time is over.
+    /// The file has expired.
     pub const EXPIRED: u32 = UNWANTED | 8 << 8;
-    /// Not an image for this device's boot loader.
+    /// The file is not an image for the boot loader of this device.
     pub const IMAGE: u32 = UNWANTED | 9 << 8;
 }
 
@@ -93,25 +95,25 @@ pub mod refuse {
 pub struct Offer {
     /// Number of the transfer, drawn by the sender.
     pub transfer: u64,
-    /// Octets of the file.
+    /// Length of the file in bytes.
     pub length: u64,
     /// SHA-256 of the file.
     pub digest: [u8; 32],
-    /// An Ed25519 signature over length and digest; zeros without one.
+    /// An Ed25519 signature over length and digest; zeros if there is none.
     pub signature: [u8; 64],
-    /// 1 if there is a signature.
+    /// 1 if the offer has a signature.
     pub has_signature: u8,
-    /// 1 if the sender wants what the node has of any file thrown away.
+    /// 1 if the sender asks the node to discard any bytes that it has stored.
     pub discard: u8,
-    /// 1 if the sender has shown its public key.
+    /// 1 if the sender has authenticated with a public key.
     pub has_sender: u8,
-    /// Its public key; zeros without one.
+    /// Public key of the sender; zeros if there is none.
     pub sender: [u8; 32],
-    /// The envelope of the file, which has been checked; null without a device.
+    /// The verified envelope of the file; null without a device.
     pub manifest: *const u8,
-    /// Its length in octets.
+    /// Length of the envelope in bytes.
     pub manifest_length: usize,
-    /// The sequence number in it; 0 without a device.
+    /// Sequence number of the manifest; 0 without a device.
     pub sequence: u64,
 }
 
@@ -119,13 +121,13 @@ pub struct Offer {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gateway {
-    /// An IPv6 address, or an IPv4 address in the first four octets.
+    /// An IPv6 address, or an IPv4 address in the first four bytes.
     pub address: [u8; 16],
-    /// In the machine's order of octets.
+    /// Port in native byte order.
     pub port: u16,
-    /// Its number in the table.
+    /// Number in the gateway table.
     pub id: u16,
-    /// Hops from the node to it, at least 1.
+    /// Number of hops from the node to the gateway, at least 1.
     pub hops: u8,
     /// 1 for IPv6, 0 for IPv4.
     pub ipv6: u8,
@@ -135,15 +137,15 @@ pub struct Gateway {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Keys {
-    /// The node's X25519 secret key, 32 octets, or null.
+    /// The node's X25519 secret key, 32 bytes, or null.
     pub secret: *const u8,
-    /// A key that the node shares with senders, 32 octets, or null.
+    /// A pre-shared key, 32 bytes, or null.
     pub shared: *const u8,
-    /// X25519 public keys of senders, 32 octets each.
+    /// X25519 public keys of accepted senders, 32 bytes each.
     pub senders: *const u8,
-    /// Their number.
+    /// Number of senders.
     pub sender_count: u8,
-    /// X25519 public keys of the gateways, 32 octets each, or null.
+    /// X25519 public keys of the gateways, 32 bytes each, or null.
     pub gateways: *const u8,
 }
 
@@ -151,25 +153,25 @@ pub struct Keys {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Octets that wait out of order, at most.
+    /// Size of the reorder buffer in bytes.
     pub buffer: u32,
-    /// A transfer without news for so long makes way for another.
+    /// A transfer without progress for this time, in ms, gives way to another.
     pub idle_ms: u32,
-    /// Separate pieces that wait, at most.
+    /// Limit of separate ranges in the reorder buffer.
     pub pieces: u16,
-    /// Octets that are taken at once, at most.
+    /// Limit of bytes taken per call.
     pub read: u16,
-    /// Connections at once, at most.
+    /// Limit of simultaneous connections.
     pub connections: u8,
-    /// Entries of `gateways`.
+    /// Number of entries in `gateways`.
     pub gateway_count: u8,
-    /// The gateways that senders are told of.
+    /// The gateways that the node announces to senders.
     pub gateways: *const Gateway,
-    /// Null without encryption.
+    /// Keys; null without encryption.
     pub keys: *const Keys,
-    /// Null if files are taken without manifests.
+    /// The device; null if files are accepted without manifests.
     pub device: *const Device,
-    /// With a device, what it has taken before.
+    /// With a device, the last file that it accepted.
     pub highest: *const Highest,
 }
 
@@ -177,19 +179,19 @@ pub struct Config {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
-    /// Identifier of the device's maker, a UUID.
+    /// Identifier of the vendor, a UUID.
     pub vendor: [u8; 16],
-    /// Identifier of the kind of device, a UUID.
+    /// Identifier of the device class, a UUID.
     pub class_id: [u8; 16],
     /// Name of the component that files are for.
     pub component: *const u8,
-    /// Ed25519 public keys of signers, 32 octets each.
+    /// Ed25519 public keys of trusted signers, 32 bytes each.
     pub signers: *const u8,
-    /// Seconds since 1970; null without a clock.
+    /// Returns seconds since 1970; null without a clock.
     pub unix_time: Option<extern "C" fn() -> u64>,
-    /// Octets of the longest envelope that is taken.
+    /// Limit of the envelope length in bytes.
     pub envelope: u16,
-    /// Octets of `component`.
+    /// Length of `component` in bytes.
     pub component_length: u8,
     /// Number of signers.
     pub signer_count: u8,
@@ -199,11 +201,11 @@ pub struct Device {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Highest {
-    /// The highest sequence number of a file that was taken.
+    /// Highest sequence number of an accepted file.
     pub sequence: u64,
     /// SHA-256 of that file.
     pub digest: [u8; 32],
-    /// 0 if no file was taken yet.
+    /// 0 if no file was accepted yet.
     pub known: u8,
 }
 
@@ -213,13 +215,13 @@ pub struct Highest {
 pub struct Effect {
     /// One of [`kind`].
     pub kind: u32,
-    /// Of which stream.
+    /// The stream that the effect concerns.
     pub stream: u32,
-    /// What to write or deliver.
+    /// The bytes to write or deliver.
     pub octets: *const u8,
-    /// How many, or how large a window.
+    /// Number of bytes, or the size of a window.
     pub n: usize,
-    /// Where in the file the octets belong; of [`kind::END`], the length of the file.
+    /// Position of the bytes in the file; for [`kind::END`], the length of the file.
     pub offset: u64,
     /// One of [`abort`].
     pub reason: u32,
@@ -229,14 +231,14 @@ pub struct Effect {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Octets that came more than once.
+    /// Number of bytes received more than once.
     pub duplicate_octets: u64,
-    /// Octets held out of order, at most.
+    /// Largest number of bytes held in the reorder buffer.
     pub held_peak: u64,
-    /// Streams that were reset because of what came on them.
+    /// Number of streams reset because of invalid input.
     pub rejected: u64,
-    /// Connections that were refused because there were too many.
+    /// Number of connections refused because the limit was reached.
     pub refused: u64,
-    /// Times that memory was short and the node began anew.
+    /// Number of times that memory ran out and the node restarted.
     pub restarts: u64,
 }

@@ -1,9 +1,10 @@
-//! The functions of `include/anabranch_node.h`, and what a program without Rust's library needs
-//! beside them.
+//! The functions of `include/anabranch_node.h`, and the runtime items that a program without Rust's
+//! standard library needs: an allocator and a panic handler.
 //!
-//! A node and its heap lie in one piece of memory, the caller's. Rust has one allocator for all:
-//! ours serves whichever node is being called, [`CURRENT`], and nothing outside of calls. So nodes
-//! share nothing, and one thread at a time may be in the library.
+//! A node and its heap share one block of memory, which the caller provides. Rust has a single
+//! global allocator; the one here serves the node that is being called, [`CURRENT`], and refuses
+//! allocations outside of calls. Nodes therefore share no state, and only one thread at a time may
+//! be in the library.
 
 #![allow(unsafe_code, reason = "C's pointers, and an allocator over C's memory")]
 
@@ -25,23 +26,25 @@ use crate::sizes::Sizes;
 /// The heap of one node.
 struct Arena {
     heap: Heap,
-    /// Octets in use, at most.
+    /// Largest number of bytes in use.
     peak: usize,
 }
 
 impl Arena {
     fn allocate(&mut self, layout: Layout) -> *mut u8 {
+        // First fit is required: the bound in `sizes` relies on it.
         let octets = self.heap.allocate_first_fit(layout).map_or(ptr::null_mut(), NonNull::as_ptr);
         self.peak = self.peak.max(self.heap.used());
         octets
     }
 
-    /// Whether so many octets are free in one piece.
+    /// True if this many bytes are free in one piece.
     fn has_room(&mut self, octets: usize) -> bool {
+        // The allocator does not report its largest free piece, so try an allocation.
         let Ok(layout) = Layout::from_size_align(octets, align_of::<usize>()) else { return false };
         match self.heap.allocate_first_fit(layout) {
             Ok(piece) => {
-                // SAFETY: it was allocated just now, with this layout.
+                // SAFETY: it was allocated just now with this layout.
                 unsafe { self.heap.deallocate(piece, layout) };
                 true
             }
@@ -50,16 +53,16 @@ impl Arena {
     }
 }
 
-/// `anabranch_node`: what lies at the beginning of the caller's memory.
+/// `anabranch_node`: the structure at the beginning of the caller's memory.
 struct Handle {
     arena: Arena,
-    /// There from the end of [`anabranch_node_init`] on.
+    /// Present once [`anabranch_node_init`] has succeeded.
     node: Option<Node>,
-    /// What the last effect points to.
+    /// Owns the bytes to which the last effect points.
     polled: Option<Event>,
 }
 
-/// The heap of the node that is being called.
+/// The heap of the node that is being called; null outside of calls.
 static CURRENT: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
 
 struct Allocator;
@@ -67,11 +70,11 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-// SAFETY: `Heap` keeps to the contract; a null pointer is how it is said that there is nothing.
+// SAFETY: `Heap` fulfils the contract; a null pointer reports that no memory is free.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: it is null or the arena of the node that is being called, to which no reference
-        // is held meanwhile.
+        // SAFETY: the pointer is null or the arena of the node that is being called, to which no
+        // reference exists meanwhile.
         let arena = unsafe { CURRENT.load(Ordering::Relaxed).as_mut() };
         arena.map_or(ptr::null_mut(), |arena| arena.allocate(layout))
     }
@@ -80,26 +83,26 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as in `alloc`.
         let arena = unsafe { CURRENT.load(Ordering::Relaxed).as_mut() };
         if let (Some(arena), Some(octets)) = (arena, NonNull::new(octets)) {
-            // SAFETY: a node frees only what it has allocated, in calls of its own: it came from
-            // this heap.
+            // SAFETY: a node frees only its own allocations, during its own calls, so the block
+            // came from this heap.
             unsafe { arena.heap.deallocate(octets, layout) };
         }
     }
 }
 
 unsafe extern "C" {
-    /// The program's: it does not return.
+    /// Defined by the program; it must not return.
     fn anabranch_node_panicked() -> !;
 }
 
 #[panic_handler]
 fn panicked(_: &PanicInfo<'_>) -> ! {
-    // SAFETY: it takes nothing and does not return; the program has it, or it would not have been
-    // linked.
+    // SAFETY: the function takes no arguments and does not return. The program defines it;
+    // otherwise it would not link.
     unsafe { anabranch_node_panicked() }
 }
 
-/// One call: allocations are the node's until it is dropped.
+/// One call: until it is dropped, the allocator serves this node.
 struct Call<'a> {
     node: &'a mut Node,
     polled: &'a mut Option<Event>,
@@ -113,10 +116,10 @@ impl Drop for Call<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// SAFETY: `handle` is null or from [`anabranch_node_init`], and nobody else uses it during the
-    /// call.
+    /// SAFETY: `handle` is null or from [`anabranch_node_init`], and nothing else uses it during
+    /// the call.
     unsafe fn begin(handle: *mut Handle) -> Option<Self> {
-        // SAFETY: the pointers go to different fields of a handle that is there.
+        // SAFETY: the pointers refer to different fields of a valid handle.
         let (arena, node, polled) = unsafe {
             let handle = NonNull::new(handle)?.as_ptr();
             (&raw mut (*handle).arena, &mut (*handle).node, &mut (*handle).polled)
@@ -126,23 +129,28 @@ impl<'a> Call<'a> {
         Some(Self { node, polled, arena })
     }
 
-    /// The same, for what allocates: with so much room that nothing of it can fail.
+    /// As [`Self::begin`], for calls that allocate. Fails if the heap has not enough room for every
+    /// allocation of a call.
+    ///
+    /// SAFETY: as [`Self::begin`].
     unsafe fn with_room(handle: *mut Handle) -> Result<Self, c_int> {
-        // SAFETY: the caller's promise is that of `begin`.
+        // SAFETY: the caller guarantees the contract of `begin`.
         let call = unsafe { Self::begin(handle) }.ok_or(api::ARGUMENT)?;
         if !call.node.is_settled() {
             return Err(api::POLL);
         }
-        // SAFETY: the arena is there, and no reference to it is held.
+        // SAFETY: the arena exists, and no reference to it exists.
         if unsafe { (*call.arena).has_room(call.node.needs()) } {
             return Ok(call);
         }
+        // An allocation within the call could fail, and a failed allocation is fatal. Give all
+        // memory back instead.
         call.node.restart();
         Err(api::MEMORY)
     }
 }
 
-/// What a call has come to, for C.
+/// Converts the result of a call for C.
 fn code(outcome: Result<c_int, Error>) -> c_int {
     match outcome {
         Ok(n) => n,
@@ -165,26 +173,26 @@ impl From<&api::Config> for Sizes {
             read: config.read,
             connections: config.connections,
             gateways: config.gateway_count,
-            // SAFETY: they are null or the caller's.
+            // SAFETY: the pointer is null or valid.
             senders: unsafe { config.keys.as_ref() }.map(|keys| keys.sender_count),
-            // SAFETY: it is null or the caller's.
+            // SAFETY: the pointer is null or valid.
             manifest: unsafe { config.device.as_ref() }.map(|device| device.envelope),
         }
     }
 }
 
-/// Octets of memory for a node of these sizes, wherever it begins.
+/// Bytes of memory for a node of these sizes, at any alignment of its start.
 fn memory(sizes: &Sizes) -> usize {
     align_of::<Handle>() - 1 + size_of::<Handle>() + sizes.heap()
 }
 
-/// The library's [`api::VERSION`].
+/// Returns the library's [`api::VERSION`].
 #[unsafe(no_mangle)]
 extern "C" fn anabranch_node_version() -> u32 {
     api::VERSION
 }
 
-/// Fills in the defaults, which name no gateway.
+/// Fills in the default configuration, without gateways.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_defaults(config: *mut api::Config) {
     let Some(config) = NonNull::new(config) else { return };
@@ -201,20 +209,20 @@ unsafe extern "C" fn anabranch_node_defaults(config: *mut api::Config) {
         device: ptr::null(),
         highest: ptr::null(),
     };
-    // SAFETY: the caller has room for a configuration there.
+    // SAFETY: the caller provides room for a configuration.
     unsafe { config.write(defaults) }
 }
 
-/// Octets of memory that a node takes; 0 if there can be none.
+/// Returns the number of bytes that a node needs; 0 if the configuration is invalid.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_memory(config: *const api::Config) -> usize {
-    // SAFETY: it is null or the caller's configuration.
+    // SAFETY: the pointer is null or a valid configuration.
     let Some(config) = (unsafe { config.as_ref() }) else { return 0 };
     let sizes = Sizes::from(config);
     if sizes.are_possible() { memory(&sizes) } else { 0 }
 }
 
-/// Makes a node.
+/// Creates a node in the caller's memory.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_init(
     node: *mut *mut Handle,
@@ -222,13 +230,13 @@ unsafe extern "C" fn anabranch_node_init(
     size: usize,
     config: *const api::Config,
 ) -> c_int {
-    // SAFETY: it is null or the caller's configuration.
+    // SAFETY: the pointer is null or a valid configuration.
     let config = unsafe { config.as_ref() };
     let (Some(node), Some(octets), Some(config)) = (NonNull::new(node), NonNull::new(octets), config) else {
         return api::ARGUMENT;
     };
     let sizes = Sizes::from(config);
-    // A device that does not know what it has taken before would take anything.
+    // Without the last accepted sequence number, the node would accept any version.
     if !config.device.is_null() && config.highest.is_null() {
         return api::ARGUMENT;
     }
@@ -240,13 +248,14 @@ unsafe extern "C" fn anabranch_node_init(
     }
     let gateways = match config.gateway_count {
         0 => &[][..],
-        // SAFETY: the caller has so many there, as long as there is the node.
+        // SAFETY: the caller provides this many entries for the lifetime of the node.
         n => unsafe { slice::from_raw_parts(config.gateways, usize::from(n)) },
     };
     let skipped = octets.as_ptr().align_offset(align_of::<Handle>());
     let Some(for_heap) = size.checked_sub(skipped + size_of::<Handle>()) else { return api::MEMORY };
-    // SAFETY: the caller gives `size` octets and does not touch them again; `memory` has counted
-    // what is used of them. The handle lies at its beginning, aligned, and the heap behind it.
+    // SAFETY: the caller provides `size` bytes and does not access them afterwards; `memory` has
+    // computed how many are needed. The handle is at their beginning, aligned, followed by the
+    // heap.
     unsafe {
         let handle = octets.as_ptr().cast::<u8>().add(skipped).cast::<Handle>();
         let heap = Heap::new(handle.add(1).cast(), for_heap);
@@ -256,6 +265,7 @@ unsafe extern "C" fn anabranch_node_init(
         let gateway_keys = keys.map_or(&[][..], |keys| slice::from_raw_parts(keys, gateways.len()));
         let idle = Duration::from_millis(config.idle_ms.into());
         let options = Config { sizes, idle, gateways, gateway_keys };
+        // From here on, allocations come from the new heap.
         CURRENT.store(&raw mut (*handle).arena, Ordering::Relaxed);
         (*handle).node = Node::new(options);
         #[cfg(feature = "noise")]
@@ -275,23 +285,23 @@ unsafe extern "C" fn anabranch_node_init(
     api::OK
 }
 
-/// Somebody has connected.
+/// Reports an accepted connection.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_accepted(node: *mut Handle, now: u64, stream: *mut u32) -> c_int {
     let Some(out) = NonNull::new(stream) else { return api::ARGUMENT };
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
     };
     code(call.node.accepted(at(now)).map(|stream| {
-        // SAFETY: the caller has room for it there.
+        // SAFETY: the caller provides room for the value.
         unsafe { out.write(stream.0) };
         api::OK
     }))
 }
 
-/// Octets have come: how many were taken, or an error.
+/// Reports received bytes. Returns the number of bytes taken, or an error.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_data(
     node: *mut Handle,
@@ -303,20 +313,20 @@ unsafe extern "C" fn anabranch_node_data(
     if octets.is_null() || n == 0 {
         return if n == 0 { api::OK } else { api::ARGUMENT };
     }
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
     };
-    // SAFETY: the caller has `n` octets there.
+    // SAFETY: the caller provides `n` bytes.
     let octets = unsafe { slice::from_raw_parts(octets.cast(), n.min(usize::from(u16::MAX))) };
     code(call.node.data(at(now), StreamId(stream), octets).map(|n| n as c_int))
 }
 
-/// The other side will send no more.
+/// Reports that the peer will send no more.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_ended(node: *mut Handle, now: u64, stream: u32) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
@@ -324,10 +334,10 @@ unsafe extern "C" fn anabranch_node_ended(node: *mut Handle, now: u64, stream: u
     code(call.node.ended(at(now), StreamId(stream)).map(|()| api::OK))
 }
 
-/// The connection is gone.
+/// Reports that a connection is closed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_closed(node: *mut Handle, now: u64, stream: u32) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
@@ -335,10 +345,10 @@ unsafe extern "C" fn anabranch_node_closed(node: *mut Handle, now: u64, stream: 
     code(call.node.closed(at(now), StreamId(stream)).map(|()| api::OK))
 }
 
-/// Time has passed.
+/// Reports that a timeout has expired.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_timeout(node: *mut Handle, now: u64) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
@@ -346,16 +356,16 @@ unsafe extern "C" fn anabranch_node_timeout(node: *mut Handle, now: u64) -> c_in
     code(call.node.timeout(at(now)).map(|()| api::OK))
 }
 
-/// 1 and when the next time-out is, or 0 if there is none.
+/// Returns 1 and the time of the next timeout, or 0 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_next_timeout(node: *mut Handle, out: *mut u64) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
         return api::ARGUMENT;
     };
     match call.node.next_timeout() {
         Some(due) => {
-            // SAFETY: the caller has room for it there.
+            // SAFETY: the caller provides room for the value.
             unsafe { out.write(due.as_nanos()) };
             1
         }
@@ -363,17 +373,17 @@ unsafe extern "C" fn anabranch_node_next_timeout(node: *mut Handle, out: *mut u6
     }
 }
 
-/// 1 and the next effect, or 0 if there is none.
+/// Returns 1 and the next effect, or 0 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_poll(node: *mut Handle, out: *mut api::Effect) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
         return api::ARGUMENT;
     };
     *call.polled = None;
     let event = loop {
         match call.node.poll() {
-            // A receiver dials nobody.
+            // A receiver never dials.
             Some(Event::Stream(Effect::Dial { .. })) => {}
             Some(event) => break event,
             None => return 0,
@@ -391,7 +401,7 @@ unsafe extern "C" fn anabranch_node_poll(node: *mut Handle, out: *mut api::Effec
         Event::Stream(Effect::Write { stream, octets }) => {
             api::Effect { octets: octets.as_ptr(), ..simple(kind::WRITE, *stream, octets.len()) }
         }
-        // A receiver sends no file, and what it delivers is an event of its own.
+        // A receiver sends no file, and deliveries are events of their own.
         Event::Stream(Effect::WriteFile { .. } | Effect::Deliver { .. }) => none,
         Event::Stream(Effect::LimitReceive { stream, octets }) => {
             simple(kind::LIMIT, *stream, *octets as usize)
@@ -401,15 +411,15 @@ unsafe extern "C" fn anabranch_node_poll(node: *mut Handle, out: *mut api::Effec
             simple(kind::RESET, *stream, 0)
         }
     };
-    // SAFETY: the caller has room for it there.
+    // SAFETY: the caller provides room for the value.
     unsafe { out.write(told) };
     1
 }
 
-/// 1 and the file that a sender offers, or 0 if there is none.
+/// Returns 1 and the offered file, or 0 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Offer) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
         return api::ARGUMENT;
     };
@@ -430,28 +440,28 @@ unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Of
         manifest_length: manifest.map_or(0, |(octets, _)| octets.len()),
         sequence: manifest.map_or(0, |(_, sequence)| sequence),
     };
-    // SAFETY: the caller has room for it there.
+    // SAFETY: the caller provides room for the value.
     unsafe { out.write(offer) };
     1
 }
 
-/// The program has these octets of the offered file already.
+/// Passes bytes of the offered file that the program already has.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_have(node: *mut Handle, octets: *const c_void, n: usize) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let Some(call) = (unsafe { Call::begin(node) }) else { return api::ARGUMENT };
     if octets.is_null() || n > isize::MAX as usize {
         return if n == 0 { api::OK } else { api::ARGUMENT };
     }
-    // SAFETY: the caller has `n` octets there.
+    // SAFETY: the caller provides `n` bytes.
     let octets = unsafe { slice::from_raw_parts(octets.cast(), n) };
     code(call.node.have(octets).map(|()| api::OK))
 }
 
-/// Takes the offered file.
+/// Accepts the offered file.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_accept(node: *mut Handle, now: u64) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
@@ -459,7 +469,7 @@ unsafe extern "C" fn anabranch_node_accept(node: *mut Handle, now: u64) -> c_int
     code(call.node.accept(at(now)).map(|()| api::OK))
 }
 
-/// Does not take the offered file.
+/// Refuses the offered file.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_refuse(
     node: *mut Handle,
@@ -470,11 +480,11 @@ unsafe extern "C" fn anabranch_node_refuse(
     let number = u64::from(reason >> 8);
     let reason = match (reason & 0xff, RefuseReason::from_codes(reason as u8, number)) {
         (refuse::BUSY | refuse::UNFINISHED, Some(reason)) if number == 0 => reason,
-        // A number that means nothing is read as no reason.
+        // An unknown number is treated as no specific reason.
         (refuse::UNWANTED, Some(reason)) if number == 0 || reason != RefuseReason::Unwanted => reason,
         _ => return api::ARGUMENT,
     };
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let call = match unsafe { Call::with_room(node) } {
         Ok(call) => call,
         Err(error) => return error,
@@ -482,43 +492,42 @@ unsafe extern "C" fn anabranch_node_refuse(
     code(call.node.refuse(at(now), reason, delivered).map(|()| api::OK))
 }
 
-/// Gives up the present transfer.
+/// Aborts the current transfer.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_abort(node: *mut Handle, now: u64) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let Some(call) = (unsafe { Call::begin(node) }) else { return api::ARGUMENT };
     *call.polled = None;
     code(call.node.abort(at(now)).map(|()| api::OK))
 }
 
-/// Octets of the present transfer that have come in order.
+/// Returns the number of bytes of the current transfer received in order.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_delivered(node: *mut Handle) -> u64 {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     unsafe { Call::begin(node) }.map_or(0, |call| call.node.delivered())
 }
 
-/// 1 once the present transfer is complete and all about it has been polled.
+/// Returns 1 once the current transfer is complete and all of its effects were polled.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_complete(node: *mut Handle) -> c_int {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     unsafe { Call::begin(node) }.map_or(0, |call| call.node.is_complete().into())
 }
 
-/// Octets of the heap in use, at most so far.
+/// Returns the largest number of heap bytes in use so far.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_peak(node: *mut Handle) -> usize {
-    // SAFETY: the node is the caller's, and it is in no other call; no reference to its arena is
-    // held.
+    // SAFETY: the node is valid and in no other call; no reference to its arena exists.
     unsafe { Call::begin(node) }.map_or(0, |call| unsafe { (*call.arena).peak })
 }
 
-/// What has happened so far.
+/// Returns the event counters.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn anabranch_node_counters_of(node: *mut Handle, out: *mut api::Counters) {
-    // SAFETY: the node is the caller's, and it is in no other call.
+    // SAFETY: the node is valid and in no other call.
     let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else { return };
-    // SAFETY: the caller has room for them there.
+    // SAFETY: the caller provides room for the counters.
     unsafe { out.write(call.node.counters()) }
 }
 
@@ -530,9 +539,10 @@ mod manifests {
     use super::*;
     use crate::device::{Admission, Device};
 
-    /// The node of a device; `None` if the device has no signers or its component no name.
+    /// Creates the admission of a device; `None` if the device has no signers or its component has
+    /// no name.
     ///
-    /// SAFETY: what `device` points to stays where it is as long as there is the node.
+    /// SAFETY: everything that `device` points to stays valid for the lifetime of the node.
     pub(super) unsafe fn of(
         node: Node,
         device: &'static api::Device,
@@ -545,7 +555,7 @@ mod manifests {
         if device.signer_count == 0 || device.signers.is_null() {
             return None;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract above.
         let device = unsafe {
             Device {
                 vendor: &device.vendor,
@@ -560,15 +570,15 @@ mod manifests {
         Some(node.for_device(Admission::new(device, highest)))
     }
 
-    /// 1 and the highest sequence number that the node has taken, or 0 if there is none.
+    /// Returns 1 and the highest accepted sequence number, or 0 if there is none.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn anabranch_node_highest_of(node: *mut Handle, out: *mut api::Highest) -> c_int {
-        // SAFETY: the node is the caller's, and it is in no other call.
+        // SAFETY: the node is valid and in no other call.
         let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
             return api::ARGUMENT;
         };
         let Some((sequence, digest)) = call.node.highest() else { return 0 };
-        // SAFETY: the caller has room for it there.
+        // SAFETY: the caller provides room for the value.
         unsafe { out.write(api::Highest { sequence, digest, known: 1 }) };
         1
     }
@@ -585,7 +595,7 @@ mod noise {
     use crate::guards::Keys;
 
     unsafe extern "C" {
-        /// Defined by the program: fills `n` octets with unpredictable random numbers and returns 0.
+        /// Defined by the program: fills `n` bytes with unpredictable random numbers and returns 0.
         fn anabranch_node_entropy(octets: *mut c_void, n: usize) -> c_int;
     }
 
@@ -595,21 +605,21 @@ mod noise {
         if done == 0 { Ok(()) } else { Err(NoEntropy) }
     }
 
-    /// SAFETY: it is null, or 32 octets are there.
+    /// SAFETY: the pointer is null or refers to 32 bytes.
     unsafe fn key(octets: *const u8) -> Option<[u8; 32]> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract above.
         unsafe { octets.cast::<[u8; 32]>().as_ref() }.copied()
     }
 
-    /// SAFETY: what `keys` points to is there.
+    /// SAFETY: everything that `keys` points to is valid.
     pub(super) unsafe fn keys(sizes: &Sizes, keys: &api::Keys) -> Box<Keys> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the contract above.
         let (own, shared) = unsafe { (key(keys.secret), key(keys.shared)) };
         let own = own.map(SecretKey::from_octets);
         let shared = shared.map(SharedKey::from_octets);
         let count = if keys.senders.is_null() { 0 } else { usize::from(keys.sender_count) };
         let senders = (0..count).filter_map(|i| {
-            // SAFETY: `senders` holds `count` keys of 32 octets.
+            // SAFETY: `senders` holds `count` keys of 32 bytes.
             unsafe { key(keys.senders.add(32 * i)) }.map(PublicKey)
         });
         let mut all = alloc::vec::Vec::with_capacity(count);
@@ -617,10 +627,10 @@ mod noise {
         Keys::new((sizes.buffer, sizes.connections), own, shared, all, entropy)
     }
 
-    /// 1 if the offered file bears a signature of this Ed25519 key, 0 otherwise.
+    /// Returns 1 if the offered file has a signature of this Ed25519 key, 0 otherwise.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn anabranch_node_signed_by(node: *mut Handle, signer: *const u8) -> c_int {
-        // SAFETY: the node is the caller's, and it is in no other call; the key has 32 octets.
+        // SAFETY: the node is valid and in no other call; the key has 32 bytes.
         let (Some(call), Some(signer)) = (unsafe { Call::begin(node) }, unsafe { key(signer) }) else {
             return api::ARGUMENT;
         };

@@ -1,4 +1,4 @@
-//! Manifests: which files a node takes that knows what device it is.
+//! Manifests: decides which files a node accepts for its device.
 
 #[cfg(feature = "manifest")]
 use alloc::boxed::Box;
@@ -11,21 +11,21 @@ use anabranch_secure::manifest::{self, Envelope, Highest, Uuid};
 use anabranch_secure::{FileDigest, VerifyingKey};
 use bytes::Bytes;
 
-/// Heap for manifests.
+/// Heap sizes for manifests.
 #[cfg(feature = "manifest")]
 pub(crate) mod octets {
     use super::Admission;
 
-    /// What lasts, beside the offered manifest.
+    /// Permanent heap use, apart from the offered manifest.
     pub(crate) const ADMISSION: usize = size_of::<Admission>().next_multiple_of(16);
 
-    /// What a signature is over, for an envelope of at most `longest` octets.
+    /// Size of the signed statement for an envelope of at most `longest` bytes.
     pub(crate) const fn statement(longest: usize) -> usize {
         longest + anabranch_secure::manifest::STATEMENT_OVERHEAD
     }
 }
 
-/// Without manifests nothing is needed.
+/// Without manifests no heap is needed.
 #[cfg(not(feature = "manifest"))]
 pub(crate) mod octets {
     pub(crate) const ADMISSION: usize = 0;
@@ -35,52 +35,51 @@ pub(crate) mod octets {
     }
 }
 
-/// What a device is, and whose manifests it believes.
+/// Identity of a device, and the signers that it trusts.
 #[derive(Clone, Copy, Debug)]
 #[cfg(feature = "manifest")]
 pub struct Device {
-    /// Identifier of the device's maker.
+    /// Identifier of the vendor.
     pub vendor: &'static Uuid,
-    /// Identifier of the kind of device among those of its maker.
+    /// Identifier of the device class, unique per vendor.
     pub class: &'static Uuid,
     /// The component that files are for.
     pub component: &'static [u8],
-    /// Ed25519 public keys of signers.
+    /// Ed25519 public keys of trusted signers.
     pub signers: &'static [[u8; 32]],
-    /// Seconds since 1970, or `u64::MAX` while the time is not known. A time before 2026 counts as
-    /// not known. Without the time no manifest that expires is taken.
+    /// Returns seconds since 1970, or `u64::MAX` while the time is unknown. A time before 2026
+    /// counts as unknown. Without the time, a manifest that expires is refused.
     pub unix_time: Option<extern "C" fn() -> u64>,
 }
 
-/// Decides by manifests which files a node takes.
+/// Decides by manifests which files a node accepts.
 #[derive(Debug)]
 #[cfg(feature = "manifest")]
 pub struct Admission {
     device: Device,
     highest: Option<Highest>,
-    /// The envelope of the file that is offered.
+    /// Envelope of the offered file.
     offered: Bytes,
-    /// The sequence number of the file that is offered or coming.
+    /// Sequence number of the offered or incoming file.
     sequence: u64,
-    /// From then on that file is not to be taken, in seconds since 1970; `u64::MAX` if it never
-    /// expires.
+    /// Expiry time of that file in seconds since 1970; `u64::MAX` if it never expires.
     use_before: u64,
 }
 
-/// Decides by manifests which files a node takes: none, without the feature `manifest`.
+/// Decides by manifests which files a node accepts. Uninhabited without the feature `manifest`.
 #[derive(Debug)]
 #[cfg(not(feature = "manifest"))]
 pub enum Admission {}
 
 #[cfg(feature = "manifest")]
 impl Admission {
-    /// For this device. `highest` is the number of the last file that the device has taken, from
-    /// storage that outlives restarts.
+    /// Creates the admission of a device. `highest` is the last file that the device accepted, from
+    /// storage that survives restarts.
     pub fn new(device: Device, highest: Option<Highest>) -> Box<Self> {
         Box::new(Self { device, highest, offered: Bytes::new(), sequence: 0, use_before: u64::MAX })
     }
 
-    /// Whether the requested file may come; why not.
+    /// Checks whether the requested file is admitted. Returns the reason if not.
     pub(crate) fn admit(&mut self, request: &Request, envelope: Option<Bytes>) -> Result<(), RefuseReason> {
         let (Some(FileIdentity { digest, .. }), Some(octets)) = (request.file, envelope) else {
             return Err(RefuseReason::Signature);
@@ -91,12 +90,12 @@ impl Admission {
         Ok(())
     }
 
-    /// Seconds since 1970, or after every expiry while the time is not known.
+    /// Seconds since 1970, or a time after every expiry while the time is unknown.
     fn now(&self) -> u64 {
         self.device.unix_time.map_or(u64::MAX, |unix_time| manifest::if_set(unix_time()))
     }
 
-    /// The sequence number that an envelope gives to the file, and when it expires.
+    /// Returns the sequence number and the expiry time that the envelope gives to the file.
     #[inline(never)]
     fn judge(&self, file: &FileDigest, octets: &[u8]) -> Result<(u64, u64), RefuseReason> {
         let Device { vendor, class, component, signers, .. } = self.device;
@@ -112,27 +111,27 @@ impl Admission {
         Ok((manifest.sequence, manifest.use_before.unwrap_or(u64::MAX)))
     }
 
-    /// The offer was answered or withdrawn.
+    /// Forgets the offer, which was answered or withdrawn.
     pub(crate) fn forget_offered(&mut self) {
         self.offered = Bytes::new();
     }
 
-    /// The file that was admitted has expired on its way.
+    /// True if the admitted file has expired during its transfer.
     pub(crate) fn has_expired(&self) -> bool {
         self.use_before != u64::MAX && self.now() >= self.use_before
     }
 
-    /// The file that was admitted is complete.
+    /// Records that the admitted file is complete.
     pub(crate) fn raise(&mut self, sha256: [u8; 32]) {
         self.highest = Some(Highest { sequence: self.sequence, sha256 });
     }
 
-    /// The envelope of the offered file, and its sequence number.
+    /// The envelope of the offered file and its sequence number.
     pub(crate) fn offered(&self) -> (&[u8], u64) {
         (&self.offered, self.sequence)
     }
 
-    /// The number below which no file is taken.
+    /// The sequence number below which every file is refused, and the SHA-256 of its file.
     pub(crate) fn highest(&self) -> Option<(u64, [u8; 32])> {
         self.highest.map(|highest| (highest.sequence, highest.sha256))
     }

@@ -1,5 +1,4 @@
-//! Encryption: what stands between the connections of a node and its receiver, if the node has
-//! keys.
+//! Encryption between the connections of a node and its receiver, for a node with keys.
 
 #[cfg(feature = "noise")]
 use alloc::boxed::Box;
@@ -16,15 +15,15 @@ use bytes::Bytes;
 #[cfg(feature = "noise")]
 use crate::api::MAX_CONNECTIONS;
 
-/// What encryption takes of the heap.
+/// Heap sizes for encryption.
 #[cfg(feature = "noise")]
 pub(crate) mod octets {
     use super::*;
 
-    /// All that a handshake allocates: what is decrypted of its message, and the answer.
+    /// Heap use of a handshake: the decrypted payload of its message, and the answer.
     pub(crate) const HANDSHAKE: usize = 256 + 64;
-    /// What a record allocates beside its plaintext: a copy of the REQUEST or the JOIN that it
-    /// begins with.
+    /// Heap use of a record in addition to its plaintext: a copy of the REQUEST or JOIN at its
+    /// beginning.
     pub(crate) const RECORD: usize = 128 + 16;
 
     pub(crate) fn lasting(buffer: u32, connections: u8, senders: u8) -> usize {
@@ -33,13 +32,13 @@ pub(crate) mod octets {
         size_of::<Keys>() + usize::from(senders) * 32 + connections * stream + Node::octets(connections)
     }
 
-    /// Octets that are taken at once: what is in a record.
+    /// Number of bytes taken per call: the content of one record.
     pub(crate) fn passed(buffer: u32) -> usize {
         record(buffer.into())
     }
 }
 
-/// Without encryption nothing is needed.
+/// Without encryption no heap is needed.
 #[cfg(not(feature = "noise"))]
 pub(crate) mod octets {
     pub(crate) fn lasting(_: u32, _: u8, _: u8) -> usize {
@@ -54,11 +53,11 @@ pub(crate) mod octets {
     pub(crate) const RECORD: usize = 0;
 }
 
-/// A connection is to be reset: see `anabranch_secure::small::Refused`.
+/// The connection must be reset: see `anabranch_secure::small::Refused`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refused;
 
-/// Who a node is, and whom it takes files from.
+/// Key of a node, and the senders that it accepts.
 #[derive(Debug)]
 #[cfg(feature = "noise")]
 pub struct Keys {
@@ -68,16 +67,17 @@ pub struct Keys {
     answer: Option<(StreamId, Bytes)>,
 }
 
-/// Who a node is, and whom it takes files from: nothing, without the feature `noise`.
+/// Key of a node, and the senders that it accepts. Uninhabited without the feature `noise`.
 #[derive(Debug)]
 #[cfg(not(feature = "noise"))]
 pub enum Keys {}
 
 #[cfg(feature = "noise")]
 impl Keys {
-    /// For a node with this buffer, in bytes, and number of connections. `own` is the node's X25519
-    /// key, for the public keys in `senders`; `shared` is the pre-shared key. Streams have their
-    /// memory from the beginning: a block this large might find no place later.
+    /// Creates the keys of a node with this buffer, in bytes, and number of connections. `own` is
+    /// the node's X25519 key, `senders` are public keys, and `shared` is a pre-shared key. The
+    /// memory of all streams is allocated here, because a fragmented heap might have no place for
+    /// such a large block later.
     pub fn new(
         (buffer, connections): (u32, u8),
         own: Option<SecretKey>,
@@ -96,8 +96,8 @@ impl Keys {
         self.streams[slot].iter_mut().for_each(Stream::reset);
     }
 
-    /// How many octets of a connection were taken, and what they mean to the receiver. Transfers
-    /// that are `live` keep their keys.
+    /// Returns the number of bytes taken from a connection and their meaning for the receiver.
+    /// `live` transfers keep their keys.
     pub(crate) fn read(
         &mut self,
         slot: usize,

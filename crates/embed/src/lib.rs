@@ -1,16 +1,16 @@
 //! The node's receiver ([`anabranch_core::set::Receiver`]) for programs that have a TCP stack, a
-//! clock, and little memory.
+//! clock and little memory.
 //!
-//! Sans-IO like the core: the program says what its connections did, and carries out what it is
-//! told. All that is kept is in memory that the program gives at the beginning, and how much that
-//! must be is known before: [`sizes`].
+//! The crate is sans-IO like the core: the program reports events of its connections and carries
+//! out the resulting effects. All state is in memory that the program provides at the start.
+//! [`sizes`] computes the required amount in advance.
 //!
-//! * [`node`] is the receiver with bounds: so many connections, so much of what comes at once.
-//! * [`guards`] is encryption, with the feature `noise`.
-//! * [`device`] decides by manifests, with the feature `manifest`.
-//! * [`api`] is what C sees: the types of `include/anabranch_node.h`.
-//! * `c`, with the feature of that name: its functions, the allocator over the caller's memory, the
-//!   panic handler.
+//! * [`node`] is the receiver with limits on connections and on bytes per call.
+//! * [`guards`] adds encryption, with the feature `noise`.
+//! * [`device`] decides by manifests which files to accept, with the feature `manifest`.
+//! * [`api`] contains the types of `include/anabranch_node.h`.
+//! * `c`, with the feature of that name, contains its functions, the allocator over the caller's
+//!   memory, and the panic handler.
 
 #![no_std]
 

@@ -1,4 +1,4 @@
-//! The receiver with bounds.
+//! The receiver with bounded memory.
 
 use core::iter;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,64 +21,64 @@ use crate::sizes::Sizes;
 /// Options of a [`Node`].
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Its bounds; the number of gateways is that of `gateways`.
+    /// Memory bounds; `sizes.gateways` is the length of `gateways`.
     pub sizes: Sizes,
-    /// A transfer without news for so long makes way for another.
+    /// A transfer without progress for this time gives way to another.
     pub idle: Duration,
-    /// The gateways that senders are told of.
+    /// The gateways that the node announces to senders.
     pub gateways: &'static [api::Gateway],
-    /// Their X25519 public keys, or none, where the sizes have `senders`.
+    /// X25519 public keys of the gateways; empty unless the sizes have `senders`.
     pub gateway_keys: &'static [[u8; 32]],
 }
 
-/// Why a call did nothing.
+/// Why a call was refused. A refused call changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// There are effects: they are to be polled first.
+    /// The effects of the last call must be polled first.
     Poll,
-    /// No such stream, or it has been reset.
+    /// The stream does not exist or was reset.
     Stream,
-    /// As many connections as there may be: refuse it.
+    /// The limit of connections is reached; refuse the connection.
     Full,
-    /// No file is offered, or none is under way, or it has fewer octets.
+    /// No file is offered or in transfer, or it is shorter than the given bytes.
     Offer,
 }
 
-/// What to do next.
+/// The next action of the program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// Something about a connection. Never [`Effect::Deliver`].
+    /// An effect on a connection. Never [`Effect::Deliver`].
     Stream(Effect),
-    /// A sender offers a file: [`Node::offer`] says which. The last event of a call.
+    /// A sender offers a file: see [`Node::offer`]. Always the last event of a call.
     Begin,
-    /// Octets of the file, each exactly once and in order.
+    /// Bytes of the file; each byte is delivered exactly once and in order.
     Deliver {
-        /// Where in the file.
+        /// Position in the file.
         at: u64,
-        /// The octets.
+        /// The bytes.
         octets: Bytes,
     },
-    /// All octets are there and have the SHA-256 that was announced. The sender learns so by the
-    /// events after this one.
+    /// All bytes have arrived and match the announced SHA-256. The events after this one tell the
+    /// sender.
     End {
-        /// Octets of the file.
+        /// Length of the file in bytes.
         length: u64,
     },
-    /// The file does not come, for one of the reasons of [`abort`].
+    /// The transfer has ended without the file, for one of the reasons in [`abort`].
     Abort(u8),
 }
 
-/// How far the program is with the file of a sender.
+/// State of the program with respect to the current file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
-    /// It has none, or its last one did not come.
+    /// No transfer, or the last one was aborted.
     Nothing,
-    /// It has accepted one.
+    /// A file was accepted and is arriving.
     Coming,
-    /// That is complete: [`Event::End`] was polled.
+    /// The file is complete: [`Event::End`] was polled.
     Ended,
-    /// And everything about its end: it is too late to give it up.
+    /// All events about the end were polled, so it is too late to abort.
     Published,
 }
 
@@ -87,11 +87,11 @@ enum Progress {
 enum Slot {
     Free,
     Open(StreamId),
-    /// Reset by us, and the program does not know yet.
+    /// Reset by the node; the program does not know it yet.
     Condemned(StreamId),
 }
 
-/// A receiver that never holds more than its [`Sizes`] say.
+/// A receiver that never holds more than its [`Sizes`] allow.
 #[derive(Debug)]
 pub struct Node {
     config: Config,
@@ -99,23 +99,23 @@ pub struct Node {
     keys: Option<Box<Keys>>,
     admission: Option<Box<Admission>>,
     slots: [Slot; MAX_CONNECTIONS as usize],
-    /// All events of the last call have been polled.
+    /// True if all events of the last call have been polled.
     settled: bool,
     now: Instant,
     progress: Progress,
-    /// [`Event::Begin`] was polled for the present offer.
+    /// True if [`Event::Begin`] was polled for the current offer.
     told: bool,
-    /// The reason of an [`Event::Abort`] to be polled first.
+    /// The reason of an [`Event::Abort`] that is polled first.
     aborted: Option<u8>,
-    /// Of the octets that the program has of the present or the offered file, and their number.
+    /// Hash and number of the bytes that the program has of the current or offered file.
     sha256: Sha256,
     taken: u64,
-    /// Of receivers that have made way, and our own.
+    /// Counters of discarded receivers, and counters of this node.
     counters: api::Counters,
 }
 
 impl Node {
-    /// A node without a transfer; `None` if its sizes are impossible.
+    /// Creates a node without a transfer; `None` if its sizes are impossible.
     pub fn new(config: Config) -> Option<Self> {
         let fits = usize::from(config.sizes.gateways) == config.gateways.len();
         let rows = config.gateways.iter().all(|row| row.hops > 0 && row.ipv6 <= 1);
@@ -140,42 +140,40 @@ impl Node {
         })
     }
 
-    /// Takes files from those who are known by these keys, and nothing that is not encrypted. The
-    /// sizes have `senders`.
+    /// Requires encryption with these keys. The sizes must have `senders`.
     pub fn secured(self, keys: Box<Keys>) -> Self {
         Self { keys: Some(keys), ..self }
     }
 
-    /// Takes only files with a manifest for a device. The sizes have `manifest`.
+    /// Requires a manifest for a device. The sizes must have `manifest`.
     pub fn for_device(self, admission: Box<Admission>) -> Self {
         Self { admission: Some(admission), ..self }
     }
 
-    /// The manifest of the offered file, which was checked, and the sequence number in it.
+    /// The verified manifest of the offered file, and its sequence number.
     pub fn manifest(&self) -> Option<(&[u8], u64)> {
         self.offer()?;
         self.admission.as_ref().map(|admission| admission.offered())
     }
 
-    /// The highest sequence number that the node has taken, and the SHA-256 of that file. From
-    /// [`Event::End`] on it is that of the file that is complete: it has to be stored before the
-    /// file is used, and before the next event is polled.
+    /// The highest accepted sequence number and the SHA-256 of its file. From [`Event::End`] on,
+    /// these are the values of the completed file. Store them before the file is used and before
+    /// the next event is polled.
     pub fn highest(&self) -> Option<(u64, [u8; 32])> {
         self.admission.as_ref()?.highest()
     }
 
-    /// The public key of the sender whose file is offered, if it has shown one.
+    /// The public key of the sender of the offered file, if it has authenticated with one.
     pub fn sender(&self) -> Option<[u8; 32]> {
         self.keys.as_ref()?.sender(self.offer()?.transfer)
     }
 
-    /// Octets of heap that must be free, in one piece, whenever anything but [`Node::poll`] is
-    /// called.
+    /// Heap bytes that must be free, in one piece, before any call except [`Node::poll`].
     pub fn needs(&self) -> usize {
         self.config.sizes.needs()
     }
 
-    /// Somebody has connected.
+    /// Reports an accepted connection.
     pub fn accepted(&mut self, now: Instant) -> Result<StreamId, Error> {
         let now = self.begin(now)?;
         let most = usize::from(self.config.sizes.connections);
@@ -189,8 +187,8 @@ impl Node {
         Ok(stream)
     }
 
-    /// Octets have come, in order. Takes as many as it may at once, with keys those of one record
-    /// at most, and returns how many: the rest is to be handed in again.
+    /// Reports received bytes, in order. Takes as many as the limit allows, with keys at most one
+    /// record, and returns their number. Pass the remaining bytes again.
     pub fn data(&mut self, now: Instant, stream: StreamId, octets: &[u8]) -> Result<usize, Error> {
         let n = octets.len().min(usize::from(self.config.sizes.read));
         let octets = &octets[..n];
@@ -204,7 +202,7 @@ impl Node {
         let live = [self.receiver.present(), self.receiver.asked()].map(|request| Some(request?.transfer));
         match self.keys.as_mut().map(|keys| keys.read(slot, stream, octets, live)) {
             Some(Ok((taken, plain))) => {
-                // There may be an answer to a greeting all the same.
+                // An answer to a greeting may still be pending.
                 self.settled = false;
                 if !plain.is_empty() {
                     self.settled = true;
@@ -216,10 +214,12 @@ impl Node {
         }
     }
 
-    /// Resets a stream that is not as encryption wants it.
+    /// Resets a stream whose input violates the encryption protocol.
     fn reject(&mut self, now: Instant, slot: usize, stream: StreamId) -> Result<(), Error> {
         self.counters.rejected += 1;
         self.event(now, stream, |_| StreamEvent::Closed(StreamClose::Graceful))?;
+        // The receiver has already dropped the stream. The program learns it from an effect, which
+        // is polled first.
         self.slots[slot] = Slot::Condemned(stream);
         Ok(())
     }
@@ -235,7 +235,7 @@ impl Node {
         }
     }
 
-    /// The other side will send no more.
+    /// Reports that the peer will send no more.
     pub fn ended(&mut self, now: Instant, stream: StreamId) -> Result<(), Error> {
         let keys = self.keys.as_deref();
         let is_cut = |slot: &usize| keys.is_some_and(|keys| !keys.is_between_records(*slot));
@@ -245,7 +245,7 @@ impl Node {
         }
     }
 
-    /// The connection is gone, however it went.
+    /// Reports that a connection is closed, normally or not.
     pub fn closed(&mut self, now: Instant, stream: StreamId) -> Result<(), Error> {
         let slot = self.slot(stream);
         self.event(now, stream, |_| StreamEvent::Closed(StreamClose::Graceful))?;
@@ -255,7 +255,7 @@ impl Node {
         Ok(())
     }
 
-    /// Time has passed.
+    /// Reports that a timeout has expired.
     pub fn timeout(&mut self, now: Instant) -> Result<(), Error> {
         let now = self.begin(now)?;
         if self.receiver.lost_at().is_some_and(|due| due <= now) {
@@ -269,19 +269,20 @@ impl Node {
         Ok(())
     }
 
-    /// When [`Node::timeout`] is to be called.
+    /// When to call [`Node::timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         self.receiver.next_timeout().into_iter().chain(self.receiver.lost_at()).min()
     }
 
-    /// The file that a sender offers, from [`Event::Begin`] until it is accepted or refused. Until
-    /// then all other senders are told that the node is busy; a sender without an answer gives up
-    /// after half a minute.
+    /// The offered file, from [`Event::Begin`] until it is accepted or refused. Meanwhile the node
+    /// tells all other senders that it is busy. A sender without an answer gives up after half a
+    /// minute.
     pub fn offer(&self) -> Option<&Request> {
         self.receiver.asked().filter(|_| self.told)
     }
 
-    /// The program has these octets of the offered file, behind those of the last call.
+    /// Passes bytes of the offered file that the program already has; they follow those of the last
+    /// call.
     pub fn have(&mut self, octets: &[u8]) -> Result<(), Error> {
         let length = self.offer().ok_or(Error::Offer)?.length;
         self.taken =
@@ -290,7 +291,7 @@ impl Node {
         Ok(())
     }
 
-    /// Takes the offered file, from the first octet that the program does not have.
+    /// Accepts the offered file, starting at the first byte that the program does not have.
     pub fn accept(&mut self, now: Instant) -> Result<(), Error> {
         let now = self.begin(now)?;
         let transfer = self.offer().ok_or(Error::Offer)?.transfer;
@@ -301,8 +302,8 @@ impl Node {
         Ok(())
     }
 
-    /// Does not take the offered file. `delivered` is the number of octets of an unfinished file
-    /// here, for [`RefuseReason::Unfinished`].
+    /// Refuses the offered file. `delivered` is the number of bytes of an unfinished file, for
+    /// [`RefuseReason::Unfinished`].
     pub fn refuse(&mut self, now: Instant, reason: RefuseReason, delivered: u64) -> Result<(), Error> {
         let now = self.begin(now)?;
         let transfer = self.offer().ok_or(Error::Offer)?.transfer;
@@ -312,12 +313,13 @@ impl Node {
         Ok(())
     }
 
-    /// Gives up the present transfer, also between events: the program could not keep octets, or
-    /// not publish the file. All connections are reset, so that the sender does not believe
-    /// otherwise. Once everything about the end of a file was polled, it is too late.
+    /// Aborts the current transfer because the program could not store bytes or publish the file.
+    /// It may be called between events. All connections are reset, so that the sender does not
+    /// assume success. Once all events about the end of a file were polled, it is too late.
     pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
         match self.progress {
             Progress::Coming => {}
+            // END was polled, but effects that tell the sender are still pending.
             Progress::Ended => self.progress = Progress::Coming,
             Progress::Nothing | Progress::Published => return Err(Error::Offer),
         }
@@ -326,7 +328,7 @@ impl Node {
         Ok(())
     }
 
-    /// What to do next. Until it is `None` no other call does anything.
+    /// Returns the next event. Other calls are refused until this returns `None`.
     pub fn poll(&mut self) -> Option<Event> {
         if let Some(reason) = self.aborted.take() {
             return Some(Event::Abort(reason));
@@ -341,12 +343,14 @@ impl Node {
             return Some(Event::Stream(Effect::Write { stream, octets }));
         }
         loop {
-            // Octets come before whatever speaks of them: the answer that completes the file is not
-            // out yet.
+            // Deliver bytes before any effect that refers to them: the answer that completes the
+            // file has not been sent yet.
             if let Some(file) = self.complete() {
                 let digest: [u8; 32] = self.sha256.finalize_reset().into();
                 if file.digest == digest {
                     if let Some(admission) = &mut self.admission {
+                        // The manifest was checked when the file was offered; it may have expired
+                        // since.
                         if admission.has_expired() {
                             self.fail(abort::EXPIRED);
                             return self.poll();
@@ -362,7 +366,7 @@ impl Node {
             let Some(effect) = self.receiver.poll_effect() else { break };
             match effect {
                 Effect::Deliver { octets } => {
-                    // Octets of a transfer that has ended meanwhile have no place.
+                    // The transfer of these bytes has ended meanwhile, so they are dropped.
                     if self.progress != Progress::Coming {
                         continue;
                     }
@@ -380,7 +384,7 @@ impl Node {
                 Effect::Write { stream, octets } if self.keys.is_some() => {
                     let slot = self.slot(stream);
                     let sealed = slot.zip(self.keys.as_mut()).map(|(slot, keys)| keys.seal(slot, &octets));
-                    // A caller that has gone meanwhile, or has not proven its key, gets no answer.
+                    // The peer has disconnected or is not authenticated, so it gets no answer.
                     let Some(Ok(octets)) = sealed else { continue };
                     return Some(Event::Stream(Effect::Write { stream, octets }));
                 }
@@ -388,16 +392,17 @@ impl Node {
             }
         }
         self.settled = true;
+        // The effects that tell the sender have now been polled.
         if self.progress == Progress::Ended {
             self.progress = Progress::Published;
         }
         self.tell()
     }
 
-    /// Whether a sender offers a file that the program has not heard of. One that does not say
-    /// which file it is cannot be checked, and is refused.
+    /// Announces an offer that the program does not know yet. An offer without a file identity
+    /// cannot be verified, so it is refused.
     fn tell(&mut self) -> Option<Event> {
-        // A sender that repeats its request brings the manifest again; the first one was checked.
+        // A sender that repeats its request sends the manifest again; the first one was checked.
         let manifest = self.receiver.take_manifest();
         let Some(request) = self.receiver.asked() else {
             self.withdraw();
@@ -423,7 +428,7 @@ impl Node {
         Some(Event::Begin)
     }
 
-    /// Nothing is offered any more.
+    /// Withdraws the offer.
     fn withdraw(&mut self) {
         self.told = false;
         if let Some(admission) = &mut self.admission {
@@ -431,13 +436,14 @@ impl Node {
         }
     }
 
-    /// The file whose octets the program has all, when that is not known to be so.
+    /// The file of the current transfer if the program has all of its bytes and [`Event::End`] is
+    /// due.
     fn complete(&self) -> Option<FileIdentity> {
         let request = self.receiver.present().filter(|_| self.progress == Progress::Coming)?;
         request.file.filter(|_| self.taken == request.length)
     }
 
-    /// The present transfer is over.
+    /// Ends the current transfer.
     fn end(&mut self, reason: u8) {
         if core::mem::replace(&mut self.progress, Progress::Nothing) == Progress::Coming {
             self.aborted = Some(reason);
@@ -451,23 +457,23 @@ impl Node {
         self.end(reason);
     }
 
-    /// All events of the last call have been polled.
+    /// True if all events of the last call have been polled.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Octets of the present transfer that have come in order; 0 without one. Those that the
-    /// program has of it are as many once all events are polled.
+    /// Number of bytes of the current transfer received in order; 0 without a transfer. Once all
+    /// events are polled, the program has the same number of bytes.
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered().map_or(0, |(_, octets)| octets)
     }
 
-    /// [`Event::End`] was polled for the present transfer, and everything about it.
+    /// True if [`Event::End`] and all later events of the current transfer were polled.
     pub fn is_complete(&self) -> bool {
         self.progress == Progress::Published
     }
 
-    /// What has happened so far.
+    /// Event counters.
     pub fn counters(&self) -> api::Counters {
         let (old, new) = (self.counters, self.receiver.counters());
         api::Counters {
@@ -478,8 +484,8 @@ impl Node {
         }
     }
 
-    /// Memory is short: everything is given back, and the node begins anew. Its transfer is lost
-    /// and its streams are reset.
+    /// Restarts the node because memory ran out. All memory is freed, the transfer is lost and all
+    /// streams are reset.
     pub fn restart(&mut self) {
         self.counters = self.counters();
         self.counters.restarts += 1;
@@ -489,7 +495,7 @@ impl Node {
             }
         }
         let _ = self.keys.as_mut().and_then(|keys| keys.take_answer());
-        // All of the old one goes before any of the new one comes.
+        // The old receiver must be freed before the new one is allocated.
         self.receiver =
             Receiver::new(Sizes { buffer: 0, ..self.config.sizes }.receiver(self.config.idle, Vec::new()));
         self.withdraw();
@@ -509,14 +515,15 @@ impl Node {
         self.receiver.handle_stream(now, stream, event);
         self.settled = false;
         if self.receiver.present().is_none() {
-            // Another transfer is let in only where this one had no news for too long.
+            // The receiver lets another transfer in only if this one had no progress for too long.
             let asked = self.receiver.asked().is_some();
             self.end(if asked { abort::MADE_WAY } else { abort::CANCELLED });
         }
         Ok(())
     }
 
-    /// Whether a call may begin, and when it is: a clock that goes backwards stands.
+    /// Checks that a call may begin. Returns its time; a clock that goes backwards counts as
+    /// stopped.
     fn begin(&mut self, now: Instant) -> Result<Instant, Error> {
         if !self.settled {
             return Err(Error::Poll);
@@ -526,7 +533,7 @@ impl Node {
     }
 }
 
-/// A receiver whose queue and table of streams have grown already as far as they ever will.
+/// Creates a receiver whose queue and stream table are already allocated at their maximum size.
 fn receiver(config: &Config) -> Receiver {
     let keys = config.gateway_keys.iter().copied().map(Some).chain(iter::repeat(None));
     let gateways = config.gateways.iter().zip(keys).map(|(row, key)| self::row(row, key)).collect();

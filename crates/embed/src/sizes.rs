@@ -1,14 +1,14 @@
-//! How much memory a node takes: its state, and a heap that does not run out.
+//! Memory of a node: its state, and a heap that cannot run out.
 //!
-//! What lives on the heap from one call to the next is bounded by the configuration:
-//! [`Sizes::lasting`]. What one call allocates beside that, all of it together, is bounded too:
-//! [`Sizes::needs`]; and a call begins only where so much is free in one piece, so that no
-//! allocation within it can fail, wherever the allocator puts it.
+//! Two quantities bound the heap. [`Sizes::lasting`] bounds allocations that outlive a call.
+//! [`Sizes::needs`] bounds the sum of the other allocations of one call. A call begins only if that
+//! many bytes are free in one piece, so no allocation in it can fail, regardless of its placement.
 //!
-//! That such a piece is always there follows from first fit: what lasts is put at the lowest place
-//! that is free, so it ends up no further than what lasts, what the same call had allocated before,
-//! and holes too small for it; and behind that [`Sizes::needs`] are left. If this were wrong, the
-//! node would begin anew, and count it: tests have never seen it.
+//! Such a piece always exists because the allocator uses first fit. A lasting block goes to the
+//! lowest free place. It therefore ends no further than the sum of: all lasting blocks, earlier
+//! allocations of the same call, and holes that are too small for it. [`Sizes::needs`] bytes remain
+//! after that. If this argument were wrong, the node would restart and count it; tests have never
+//! observed that.
 
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
@@ -20,47 +20,47 @@ use crate::api::MAX_CONNECTIONS;
 use crate::device;
 use crate::guards::octets;
 
-/// Entries of a B-tree's node.
+/// Entries in one node of a B-tree.
 const ENTRIES: usize = 11;
-/// A header that is not all there, as allocators round it.
+/// An incomplete header, rounded up as allocators do.
 const HEADER: usize = MAX_NODE_HEADER.next_multiple_of(16);
-/// One range of octets.
+/// Size of one range of bytes.
 const RANGE: usize = 16;
-/// Ranges in an acknowledgement: a vector that grows to 4, to 8, to 16.
+/// Ranges in an acknowledgement: a vector that grows to 4, 8 and 16 entries.
 const ACK_RANGES: usize = (4 + 8 + 16) * RANGE;
-/// An acknowledgement with 15 ranges, and its copy without what was too much.
+/// An acknowledgement with 15 ranges, and its copy without excess capacity.
 const ACK: usize = 2 * 272;
-/// An acknowledgement without ranges, that has grown once, and its copy.
+/// An acknowledgement without ranges, after one growth step, and its copy.
 const SHORT_ACK: usize = 16 + 32 + 32;
 /// Lists of streams.
 const LISTS: usize = 3 * (16 + 32);
-/// What is copied out of the ring for one effect.
+/// Upper limit of bytes copied out of the ring for one effect.
 const DELIVERED: usize = 256;
-/// Senders that may wait for a busy node.
+/// Number of senders that may wait for a busy node.
 const QUEUE: usize = 2;
-/// Whatever an allocator rounds up.
+/// Reserve for rounding by the allocator.
 const ROUNDING: usize = 256;
 
-/// Limits that a node may have for envelopes, in octets. Those of `anabranch manifest create` have
-/// 270 to 400.
+/// Allowed limits of the envelope length in bytes. Envelopes of `anabranch manifest create` have
+/// 270 to 400 bytes.
 const ENVELOPES: RangeInclusive<u16> = 256..=1024;
 
-/// The bounds of one node.
+/// The memory bounds of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
-    /// Octets that wait out of order, at most; senders are told.
+    /// Size of the reorder buffer in bytes, which is announced to senders.
     pub buffer: u32,
-    /// Separate pieces of them, at most.
+    /// Limit of separate ranges in the buffer.
     pub pieces: u16,
-    /// Octets that are taken at once, at most.
+    /// Limit of bytes taken per call.
     pub read: u16,
-    /// Connections at once, at most.
+    /// Limit of simultaneous connections.
     pub connections: u8,
-    /// Gateways in the table.
+    /// Number of gateways in the table.
     pub gateways: u8,
-    /// With encryption, the number of senders that are known by their keys.
+    /// With encryption, the number of accepted senders.
     pub senders: Option<u8>,
-    /// With a device that takes files by manifests, the longest envelope, in octets.
+    /// With a device that requires manifests, the limit of the envelope length in bytes.
     pub manifest: Option<u16>,
 }
 
@@ -80,7 +80,7 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// Whether a node can have these.
+    /// True if a node with these bounds is possible.
     pub fn are_possible(&self) -> bool {
         (256..=1 << 20).contains(&self.buffer)
             && (1..=1024).contains(&self.pieces)
@@ -91,8 +91,7 @@ impl Sizes {
             && self.manifest.is_none_or(|longest| cfg!(feature = "manifest") && ENVELOPES.contains(&longest))
     }
 
-    /// Octets of the heap that one call takes, and then one effect: all that they allocate
-    /// together.
+    /// Heap bytes that one call and the following effect allocate together.
     pub fn needs(&self) -> usize {
         let connections = usize::from(self.connections);
         let gateways = usize::from(self.gateways);
@@ -100,7 +99,7 @@ impl Sizes {
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
         let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
-        // A header that grows, and the copy of the manifest in it.
+        // A growing header, and the copy of its manifest.
         let asks = self.manifest.map_or(0, |longest| {
             self.grown() + usize::from(longest) + LISTS + QUEUE * Receiver::WAITING_OCTETS
         });
@@ -110,7 +109,7 @@ impl Sizes {
             + ROUNDING
     }
 
-    /// Octets of the heap that an effect takes when it is polled, at most.
+    /// Upper limit of heap bytes that polling one effect allocates.
     pub fn effect(&self) -> usize {
         // A table or an acknowledgement with 15 ranges is copied into a record.
         let sealed = self.senders.map_or(DELIVERED, |_| (self.table() + 32).max(DELIVERED + 64));
@@ -118,31 +117,31 @@ impl Sizes {
         sealed.max(self.manifest.map_or(0, |longest| device::octets::statement(longest.into()) + 32))
     }
 
-    /// Octets of an ACCEPT.
+    /// Length of an ACCEPT in bytes.
     fn table(&self) -> usize {
         let key = if self.senders.is_some() { 32 } else { 0 };
         9 + (24 + key) * usize::from(self.gateways)
     }
 
-    /// Octets of a header with a manifest.
+    /// Length of a header with a manifest in bytes.
     fn grown(&self) -> usize {
         self.manifest.map_or(HEADER, |longest| (MAX_NODE_HEADER + usize::from(longest)).next_multiple_of(16))
     }
 
-    /// Octets of the heap, by what they are for, in the order of docs/reference/embedded.md. Those
-    /// before the last two last from call to call.
+    /// Heap bytes by purpose, in the order of docs/reference/embedded.md. All entries except the
+    /// last two outlive calls.
     pub fn parts(&self) -> [(&'static str, usize); 11] {
         let connections = usize::from(self.connections);
-        // One header may have a manifest in it, and one manifest is offered.
+        // One header may contain a manifest, and one manifest may be offered.
         let manifests = self.manifest.map_or(0, |longest| {
             device::octets::ADMISSION + usize::from(longest).next_multiple_of(16) + self.grown() - HEADER
         });
         let keys = self.senders.map(|senders| octets::lasting(self.buffer, self.connections, senders));
-        // Something that lasts and is allocated late in a call lies behind what was passed to it
-        // and a header; and holes that are too small for a header are as many as what lasts.
+        // A lasting block that is allocated late in a call lies after that call's input and one
+        // header. Each lasting block can leave one hole that is too small for a header.
         let blocks = connections + 4 + if self.manifest.is_some() { 3 } else { 0 };
         [
-            // As allocators round it.
+            // Rounded up as allocators do.
             ("buffer", (self.buffer as usize).next_multiple_of(16)),
             ("pieces", self.arrived()),
             ("connections, up to 8", ENTRIES * Receiver::STREAM_OCTETS + 2 * size_of::<usize>()),
@@ -157,23 +156,23 @@ impl Sizes {
         ]
     }
 
-    /// Octets of the heap that last from call to call.
+    /// Heap bytes that outlive calls.
     pub fn lasting(&self) -> usize {
         self.parts()[..9].iter().map(|(_, octets)| octets).sum()
     }
 
-    /// Octets of heap with which no call runs out.
+    /// Heap bytes with which no call runs out of memory.
     pub fn heap(&self) -> usize {
         self.parts().iter().map(|(_, octets)| octets).sum()
     }
 
-    /// Effects of one call, at most: a window and an acknowledgement for each stream, and what ends
-    /// a transfer.
+    /// Upper limit of effects per call: a window and an acknowledgement for each stream, and the
+    /// end of a transfer.
     pub(crate) fn effects(&self) -> usize {
         2 * usize::from(self.connections) + 4
     }
 
-    /// What came, or what was in a record, and what shares it.
+    /// Input of a call, or the content of a record, with its reference count.
     fn passed(&self) -> usize {
         let octets = self.senders.map_or(self.read.into(), |_| octets::passed(self.buffer));
         octets + 4 * size_of::<usize>()
@@ -183,7 +182,7 @@ impl Sizes {
         (usize::from(self.pieces) + 2) * RANGE
     }
 
-    /// The receiver with these bounds.
+    /// Options of the receiver with these bounds.
     pub(crate) fn receiver(&self, idle: Duration, gateways: Vec<Gateway>) -> ReceiverConfig {
         let default = ReceiverConfig::default();
         ReceiverConfig {
@@ -194,13 +193,12 @@ impl Sizes {
             pieces: usize::from(self.pieces),
             gateways,
             queue: QUEUE,
-            // Four times in a buffer, so that its sender never waits for the last of it.
+            // Four times per buffer, so that the sender never waits for the last part of it.
             ack_every: (self.buffer / 4).min(default.ack_every),
             idle,
             manifest: self.manifest.unwrap_or(0).into(),
             manifests: 1,
-            // A copy that waits for the owner would take memory for each byte: sessions bring the
-            // file.
+            // Waiting copies would take memory for each byte, so sessions carry the file.
             copy: 0,
             ..default
         }

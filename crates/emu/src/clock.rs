@@ -1,22 +1,22 @@
-//! The one clock: simulated time is the monotonic time since it was started.
+//! The clock of an emulation: simulated time is the monotonic time since its start.
 
 #![expect(clippy::disallowed_types, reason = "this is the place where real time comes in")]
 
 use anabranch_core::time::Instant;
 
-/// A clock that began at time zero of the simulation.
+/// A monotonic clock that starts at time zero of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     zero: std::time::Instant,
 }
 
 impl Clock {
-    /// Starts it: it is time zero now.
+    /// Starts the clock at time zero.
     pub fn start() -> Self {
         Self { zero: std::time::Instant::now() }
     }
 
-    /// The time. It never falls.
+    /// The current time. It never decreases.
     pub fn now(&self) -> Instant {
         let nanos = self.zero.elapsed().as_nanos();
         Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,5 +1,5 @@
-//! TUN devices and network namespaces. Devices are made through `/dev/net/tun`; for the rest, which
-//! is only done before the first packet and after the last, the program `ip` (iproute2) does.
+//! TUN devices and network namespaces. Devices are created through `/dev/net/tun`. The program `ip`
+//! (iproute2) does the remaining set-up, before the first packet and after the last.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,39 +19,39 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::error::Error;
 
-/// Where `ip netns` keeps the names of namespaces.
+/// Where `ip netns` stores the names of namespaces.
 const NAMESPACES: &str = "/run/netns";
 /// Smallest MTU with which Linux speaks IPv6 (RFC 8200 section 5).
 const SMALLEST_V6_MTU: u32 = 1280;
 /// Largest MTU of a TUN device.
 const LARGEST_MTU: u32 = 65_535;
 
-/// The devices of a scenario. They go when this is dropped, and with them the namespaces that were
-/// made for them.
+/// The TUN devices of a scenario. Dropping this removes the devices, and the namespaces created for
+/// them.
 #[derive(Debug)]
 pub struct Ends {
-    // In this order: a namespace goes after the devices in it.
+    // Field order matters: a namespace must be dropped after the devices in it.
     pub(crate) ends: Vec<End>,
     _namespaces: Vec<Namespace>,
     pub(crate) ip: IpVersion,
     pub(crate) nodes: u32,
 }
 
-/// One TUN device, and the node for which the kernel behind it stands.
+/// A TUN device, and the node that the kernel represents through it.
 pub struct End {
     /// The node.
     pub node: NodeId,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// Its address, which the device has.
+    /// Address of the node, which the device has.
     pub address: IpAddr,
-    /// The device.
+    /// Description of the device.
     pub tun: TunSpec,
     device: SyncDevice,
 }
 
 impl Ends {
-    /// Makes the devices and namespaces of a scenario. On an error nothing is left of them.
+    /// Creates the devices and namespaces of a scenario. On error, everything created is removed.
     pub fn open(scenario: &Scenario) -> Result<Self, Error> {
         let nodes = u32::try_from(scenario.nodes.len()).expect("a node is known by 32 bits");
         let mut namespaces = Vec::new();
@@ -74,14 +74,14 @@ impl Ends {
         Ok(Self { ends, _namespaces: namespaces, ip: scenario.network.ip, nodes })
     }
 
-    /// The devices, in the order of the nodes.
+    /// The devices, in the order of their nodes.
     pub fn iter(&self) -> impl Iterator<Item = &End> {
         self.ends.iter()
     }
 }
 
 impl End {
-    /// The kernel's next packet; `None` if there is none now.
+    /// The next packet of the kernel; `None` if there is none now.
     pub(crate) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>, Error> {
         match self.device.recv(buffer) {
             Ok(len) => Ok(buffer.get(..len)),
@@ -91,7 +91,8 @@ impl End {
         }
     }
 
-    /// Gives the kernel a packet; false if it does not take it, as while the device is down.
+    /// Passes a packet to the kernel. Returns false if the kernel does not accept it, for example
+    /// while the device is down.
     pub(crate) fn send(&self, packet: &[u8]) -> bool {
         self.device.send(packet).is_ok()
     }
@@ -110,8 +111,8 @@ impl AsFd for End {
     }
 }
 
-/// The name under which a device is made that will move to another namespace, where no other of our
-/// own is.
+/// Initial name of a device that will move to another namespace: unique among the devices of this
+/// program in the current namespace.
 fn first_name(i: usize, tun: &TunSpec) -> String {
     match tun.netns {
         None => tun.device.clone(),
@@ -121,7 +122,7 @@ fn first_name(i: usize, tun: &TunSpec) -> String {
 
 fn create(i: usize, tun: &TunSpec) -> Result<SyncDevice, Error> {
     let name = first_name(i, tun);
-    // The kernel would let us join a device that stays, with whatever is set up there.
+    // The kernel would attach to an existing persistent device with all of its settings.
     if Path::new("/sys/class/net").join(&name).exists() {
         return Err(Error::DeviceExists(name));
     }
@@ -132,7 +133,7 @@ fn create(i: usize, tun: &TunSpec) -> Result<SyncDevice, Error> {
             Error::Privilege { doing, reason: error.to_string() }
         }
         _ if !Path::new("/dev/net/tun").exists() => Error::NoTun(error),
-        // ENODEV, ENXIO: the file is there and the driver is not.
+        // ENODEV, ENXIO: the file exists but the driver does not.
         _ if matches!(error.raw_os_error(), Some(6 | 19)) => Error::NoTun(error),
         _ => Error::Setup { doing: format!("make the TUN device `{name}`"), reason: error.to_string() },
     })?;
@@ -158,8 +159,8 @@ fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<()
         ip(netns.chain(arguments.iter().copied()))
     };
     let device = tun.device.as_str();
-    // No link-local address: its owner would talk to neighbours and routers that are not there.
-    // Where the kernel has no IPv6 there is none anyway.
+    // No link-local address: with one, the kernel would talk to neighbours and routers that do not
+    // exist. A kernel without IPv6 has none anyway.
     let quiet = inside(&["link", "set", "dev", device, "addrgenmode", "none"]);
     if address.is_ipv6() {
         quiet?;
@@ -168,15 +169,15 @@ fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<()
     let address = format!("{address}/{prefix_len}");
     let mut add = vec!["address", "add", &address, "dev", device];
     if address.contains(':') {
+        // Without duplicate address detection, the address is usable at once.
         add.push("nodad");
     }
     inside(&add)?;
     inside(&["link", "set", "dev", device, "up"])
 }
 
-/// The prefix that covers all nodes: the /64 of IPv6, as few addresses as possible of IPv4, where
-/// 10.0.0.0/8 may be in use for something else. Neither the first nor the last address of that is a
-/// node's.
+/// The prefix that covers all nodes: a /64 in IPv6. In IPv4 the smallest possible one, since
+/// 10.0.0.0/8 may be in use elsewhere; its first and last address do not belong to nodes.
 fn prefix_len(ip: IpVersion, nodes: u32) -> u8 {
     match ip {
         IpVersion::V6 => 64,
@@ -184,13 +185,13 @@ fn prefix_len(ip: IpVersion, nodes: u32) -> u8 {
     }
 }
 
-/// What fits into the first link; or, where routers may not cut packets, into all links: nobody
-/// tells the kernel of a packet that is too big.
+/// The largest packet that the first link accepts. If routers must not fragment, the largest packet
+/// that all links accept, because nothing tells the kernel that a packet is too big.
 fn mtu(scenario: &Scenario, node: NodeId) -> u32 {
     let all = scenario.network.fragmentation == Fragmentation::Forbidden;
     let links = scenario.links.iter().filter(|link| all || link.from == node);
     let least = links.map(|link| link.config.mtu).min().unwrap_or(LARGEST_MTU).min(LARGEST_MTU);
-    // Routers cut nothing that is to go over the air.
+    // Routers do not fragment packets that go over the air.
     let least = scenario.radio.iter().fold(least, |least, radio| least.min(radio.channel.mtu()));
     match scenario.network.ip {
         IpVersion::V4 => least,
@@ -198,19 +199,20 @@ fn mtu(scenario: &Scenario, node: NodeId) -> u32 {
     }
 }
 
-/// A namespace that we have made. It goes when this is dropped.
+/// A network namespace created by this program; removed on drop.
 #[derive(Debug)]
 struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    /// Makes it; `None` if it is there.
+    /// Creates the namespace; `None` if it exists.
     fn ensure(name: &str) -> Result<Option<Self>, Error> {
         if Path::new(NAMESPACES).join(name).exists() {
             return Ok(None);
         }
         ip(["netns", "add", name])?;
+        // From here on, an error removes the namespace.
         let made = Self { name: name.to_owned() };
         ip(["-n", name, "link", "set", "dev", "lo", "up"])?;
         Ok(Some(made))
@@ -219,7 +221,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        // Nobody is left who could do something about a failure.
+        // There is no caller who could handle a failure.
         let _ = ip(["netns", "delete", &self.name]);
     }
 }
@@ -232,7 +234,8 @@ fn ip<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Result<(), Err
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Ctrl-C goes to a whole process group: it shall end the emulation, not its tidying up.
+        // Ctrl-C signals a whole process group. In its own group, `ip` is not interrupted while it
+        // cleans up.
         .process_group(0)
         .output()
         .map_err(Error::NoIp)?;

@@ -17,69 +17,69 @@ use crate::ingress::{Incoming, Ingress};
 use crate::interrupt::Interrupt;
 use crate::lag::{Lag, LagReport, Verdict};
 
-/// Packets that are taken from one device before the others, and due events, have their turn again.
+/// Limit of packets read from one device before other devices and due events have their turn.
 const BURST: usize = 32;
-/// The largest packet.
+/// Size of the receive buffer in bytes, which exceeds every IP packet.
 const BUFFER: usize = 65_536;
 
 /// Why an emulation has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// Its time was over.
+    /// The stop time was reached.
     Stop,
-    /// A signal came.
+    /// A signal arrived.
     Interrupted,
-    /// Events came too late, and the scenario says to stop then.
+    /// Events were too late, and the scenario stops in that case.
     Late,
 }
 
-/// What went through a TUN device.
+/// Traffic of one TUN device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Traffic {
-    /// Packets that the kernel sent into the network.
+    /// Number of packets from the kernel into the network.
     pub packets_in: u64,
-    /// Their octets.
+    /// Number of bytes in these packets.
     pub bytes_in: u64,
-    /// Packets that came out of the network.
+    /// Number of packets from the network to the kernel.
     pub packets_out: u64,
-    /// Their octets.
+    /// Number of bytes in these packets.
     pub bytes_out: u64,
-    /// Packets of the kernel from or to an address that is not in the network.
+    /// Number of packets from the kernel with an address outside the network.
     pub foreign: u64,
-    /// What the kernel sent and cannot be read.
+    /// Number of invalid packets from the kernel.
     pub bad: u64,
-    /// Packets out of the network that the kernel did not take.
+    /// Number of packets from the network that the kernel did not accept.
     pub refused: u64,
 }
 
-/// What has happened in an emulation.
+/// Result of an emulation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     /// Why it has ended.
     pub ended: Ended,
-    /// How long it took.
+    /// Duration.
     pub elapsed: Duration,
-    /// What went through each device, in the order of [`Ends::iter`].
+    /// Traffic of each device, in the order of [`Ends::iter`].
     pub traffic: Vec<Traffic>,
-    /// How late events came.
+    /// Lag of the events.
     pub lag: LagReport,
 }
 
-/// A lag past the limit.
+/// A lag above the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Late {
-    /// When events came late.
+    /// When the events were executed.
     pub at: Instant,
-    /// How late.
+    /// The lag.
     pub lag: Duration,
     /// The limit.
     pub limit: Duration,
 }
 
 impl Ends {
-    /// Keeps `sim`, which has not begun, in step with real time until `stop` or a signal. Lags past
-    /// the limit are told to `warn`, at most one a second.
+    /// Runs `sim`, which has not begun, in step with real time until `stop` or a signal. Calls
+    /// `warn` for lags above the limit, at most once a second.
     pub fn run(
         &self,
         sim: &mut Simulation,
@@ -120,7 +120,7 @@ struct Driver<'a, W> {
     warn: W,
 }
 
-/// What the wait has shown.
+/// Result of a wait.
 struct Ready {
     interrupted: bool,
     ends: Vec<bool>,
@@ -159,7 +159,7 @@ impl<W: FnMut(Late)> Driver<'_, W> {
         fds.extend(self.ends.iter().map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => {}
-            // The signal's own descriptor tells the rest.
+            // The signal also makes its own descriptor readable, which the next poll reports.
             Err(error) if error == rustix::io::Errno::INTR => fds.iter_mut().for_each(PollFd::clear_revents),
             Err(error) => return Err(Error::Wait(io::Error::from(error))),
         }
@@ -172,8 +172,8 @@ impl<W: FnMut(Late)> Driver<'_, W> {
         Ok(Ready { interrupted: readable(&fds[0]), ends: fds[1..].iter().map(readable).collect() })
     }
 
-    /// Lets all events happen that are due, and hands out what they bring; true if they came too
-    /// late.
+    /// Executes all due events and passes on the packets that leave the network. Returns true if
+    /// the events were too late.
     fn let_happen(&mut self, now: Instant, stop: Instant) -> bool {
         let due = self.sim.next_event().filter(|due| *due <= now.min(stop));
         let verdict = due.map_or(Verdict::Fine, |due| self.lag.record(due, now));
@@ -195,7 +195,7 @@ impl<W: FnMut(Late)> Driver<'_, W> {
         verdict != Verdict::Fine
     }
 
-    /// Takes packets from a device.
+    /// Reads packets from a device.
     fn take_in(&mut self, i: usize) -> Result<(), Error> {
         let (end, traffic, now) = (&self.ends[i], &mut self.traffic[i], self.sim.now());
         for _ in 0..BURST {

@@ -1,43 +1,43 @@
-//! What can go wrong between the simulator and the kernel.
+//! Errors of emulations.
 
 use std::io;
 
-/// Why an emulation cannot begin, or has ended before its time.
+/// Why an emulation cannot start, or ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The scenario has no TUN end.
     #[error("no node of the scenario is a TUN end")]
     NoEnds,
-    /// The kernel refuses to let us do this.
+    /// Permission denied by the kernel.
     #[error("not permitted to {doing}: {reason}")]
     Privilege {
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// What the kernel, or the program `ip`, says.
+        /// The reason, from the kernel or the program `ip`.
         reason: String,
     },
-    /// There is no `/dev/net/tun`.
+    /// `/dev/net/tun` does not exist.
     #[error("cannot make TUN devices: /dev/net/tun: {0}")]
     NoTun(io::Error),
     /// The program `ip` cannot be run.
     #[error("cannot run the program `ip`: {0}")]
     NoIp(io::Error),
-    /// A device of that name is there already.
+    /// A network device with this name exists already.
     #[error("the network device `{0}` already exists")]
     DeviceExists(String),
-    /// A device or a namespace cannot be set up.
+    /// A device or namespace cannot be set up.
     #[error("cannot {doing}: {reason}")]
     Setup {
-        /// What was tried.
+        /// The operation.
         doing: String,
-        /// What the kernel, or the program `ip`, says.
+        /// The reason, from the kernel or the program `ip`.
         reason: String,
     },
-    /// Somebody has taken a device away.
+    /// A device was removed during the emulation.
     #[error("the network device `{0}` has gone")]
     Gone(String),
-    /// Descriptors cannot be waited for, or signals not be caught.
+    /// Waiting for descriptors failed, or signals cannot be caught.
     #[error("cannot wait: {0}")]
     Wait(io::Error),
 }

@@ -1,4 +1,4 @@
-//! What the kernel sends through a TUN device, as the simulator takes it.
+//! Converts packets from a TUN device for the simulator.
 
 use std::net::IpAddr;
 
@@ -9,40 +9,40 @@ use anabranch_sim::packet::{Injected, IpVersion, NodeId};
 use anabranch_wire::ip::{self, Reassembler, ReassemblyLimits};
 use bytes::Bytes;
 
-/// How long a piece of a datagram waits for the rest (RFC 8200 section 4.5).
+/// Reassembly timeout (RFC 8200 section 4.5).
 const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The kernel's packets at one end.
+/// Processes the kernel's packets at one end.
 #[derive(Debug)]
 pub struct Ingress {
     address: IpAddr,
-    /// How many nodes there are.
+    /// Number of nodes.
     nodes: u32,
     reassembler: Reassembler,
 }
 
-/// What a packet turned out to be.
+/// Classification of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incoming {
     /// A datagram for a node of the network.
     Datagram(Injected),
-    /// A piece of a datagram of which others are missing.
+    /// A fragment of an incomplete datagram.
     Piece,
-    /// From or to an address that is none of the network's: multicast, or what the kernel forwards
-    /// for others.
+    /// The source or destination is outside the network: multicast, or traffic that the kernel
+    /// forwards.
     Foreign,
-    /// Not an IP packet, or a piece that does not fit to the others.
+    /// Not an IP packet, or a fragment that does not match the others.
     Bad,
 }
 
 impl Ingress {
-    /// For the kernel that stands for `node`, in a network of so many nodes.
+    /// Creates the ingress of the kernel that represents `node`, in a network of `nodes` nodes.
     pub fn new(ip: IpVersion, node: NodeId, nodes: u32) -> Self {
         let reassembler = Reassembler::new(ReassemblyLimits::default());
         Self { address: address_of(ip, node), nodes, reassembler }
     }
 
-    /// Reads a packet.
+    /// Processes one packet.
     pub fn handle(&mut self, now: Instant, packet: &[u8]) -> Incoming {
         let Ok((header, payload)) = ip::parse(packet) else { return Incoming::Bad };
         let Some(dst) = node_at(header.dst).filter(|dst| dst.0 < self.nodes && header.src == self.address)
@@ -117,7 +117,7 @@ mod tests {
         let data: Vec<u8> = (0..3000).map(|i| i as u8).collect();
         let header = udp("10.0.0.1", "10.0.0.3");
         let mut last = None;
-        // One that is marked marks all (RFC 3168 section 5.3).
+        // One marked fragment marks the datagram (RFC 3168 section 5.3).
         let mut class = [0, Ecn::Ce as u8, 0].into_iter();
         for (header, range) in ip::fragment(&header, data.len(), 1500).expect("it can be cut") {
             let traffic_class = header.traffic_class | class.next().unwrap_or_default();

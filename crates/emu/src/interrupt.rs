@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP as something that can be waited for.
+//! SIGINT, SIGTERM and SIGHUP as a file descriptor.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level;
 
-/// While it lives, the signals do not end the process; its descriptor becomes readable instead.
+/// While this exists, the signals do not end the process but make its descriptor readable.
 #[derive(Debug)]
 pub struct Interrupt {
     readable: UnixStream,
@@ -17,7 +17,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Catches the signals from now on.
+    /// Starts to catch the signals.
     pub fn catch() -> io::Result<Self> {
         let (readable, written) = UnixStream::pair()?;
         let mut this = Self { readable, written, registered: Vec::new() };
@@ -28,7 +28,7 @@ impl Interrupt {
     }
 
     /// Makes the descriptor readable without a signal. A signal would end every emulation of the
-    /// process; this ends one.
+    /// process; this ends only one.
     pub fn trigger(&self) -> io::Result<()> {
         (&self.written).write_all(&[0])
     }

@@ -1,62 +1,63 @@
-//! How far events come behind their time.
+//! Measures how late events are.
 
 use anabranch_core::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// How often at most an excess is spoken of.
+/// Minimum interval between two warnings.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Lags beyond this count as this.
+/// Larger lags are counted as this value.
 const LARGEST: Duration = Duration::from_secs(3600);
 
 /// A histogram of lags, and a limit.
 #[derive(Debug)]
 pub struct Lag {
     limit: Duration,
-    /// In nanoseconds.
+    /// Lags in ns.
     seen: Histogram<u64>,
     over_limit: u64,
-    /// When an excess was spoken of last.
+    /// Time of the last warning.
     spoken: Option<Instant>,
 }
 
 /// The lags of a whole emulation.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct LagReport {
-    /// Batches of events whose lag was measured: all that were due when the loop came to look.
+    /// Number of measured batches. A batch is all events that were due in one iteration of the
+    /// loop.
     pub batches: u64,
-    /// Half of them came no later than this, in seconds.
+    /// Median lag in seconds.
     pub median_s: f64,
-    /// 99 % came no later than this, in seconds.
+    /// 99th percentile of the lag in seconds.
     pub p99_s: f64,
-    /// None came later than this, in seconds.
+    /// Largest lag in seconds.
     pub max_s: f64,
-    /// The limit, in seconds.
+    /// The limit in seconds.
     pub limit_s: f64,
-    /// How many came later than the limit.
+    /// Number of batches with a lag above the limit.
     pub over_limit: u64,
 }
 
-/// What a lag is, measured by the limit.
+/// A lag compared with the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Within the limit.
     Fine,
-    /// Past it, as was said within the last second.
+    /// Above the limit; a warning was given within the last second.
     KnownLate,
-    /// Past it.
+    /// Above the limit; a warning is due.
     Late,
 }
 
 impl Lag {
-    /// Nothing was late yet.
+    /// Creates an empty histogram.
     pub fn new(limit: Duration) -> Self {
         let seen = Histogram::new_with_bounds(1, LARGEST.as_nanos(), 3).expect("the bounds are legal");
         Self { limit, seen, over_limit: 0, spoken: None }
     }
 
-    /// Events that were due at `due` come now.
+    /// Records that events due at `due` are executed now.
     pub fn record(&mut self, due: Instant, now: Instant) -> Verdict {
         let lag = now.saturating_since(due);
         self.seen.saturating_record(lag.as_nanos());
@@ -76,9 +77,9 @@ impl Lag {
         self.limit
     }
 
-    /// All lags so far.
+    /// Statistics of all lags so far.
     pub fn report(&self) -> LagReport {
-        // The histogram knows a value to three digits and gives the upper end of its range.
+        // The histogram has a resolution of three digits and returns the upper end of a bucket.
         let max = self.seen.max();
         let seconds = |nanos: u64| Duration::from_nanos(nanos.min(max)).as_secs_f64();
         LagReport {

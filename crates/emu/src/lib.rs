@@ -1,14 +1,19 @@
-//! The simulated network in real time, behind TUN devices. This crate never decides what happens to
-//! a packet: it hands packets to the simulator and back, and lets its events happen when their time
-//! has come.
+//! Emulation: the simulated network in real time, behind TUN devices. This crate does not decide
+//! what happens to packets. It passes packets to and from the simulator and executes the
+//! simulator's events at their times.
 //!
-//! Code map: [`driver`] is the loop; [`device`] makes devices and namespaces, [`ingress`] reads
-//! what comes from the kernel, [`clock`] is the one clock, [`lag`] measures how far events come
-//! behind it, [`interrupt`] turns signals into an end.
+//! | module | content |
+//! | --- | --- |
+//! | [`driver`] | the main loop |
+//! | [`device`] | TUN devices and network namespaces |
+//! | [`ingress`] | packets from the kernel |
+//! | [`clock`] | the clock |
+//! | [`lag`] | how late events are |
+//! | [`interrupt`] | signals as a file descriptor |
 //!
-//! One thread and one blocking `poll` do: all that is ever waited for is a handful of descriptors
-//! and the next event, and the simulator in the middle is one state that nothing can share. An
-//! asynchronous runtime would add its scheduling to the lag and take nothing off it.
+//! A single thread with a blocking `poll` is sufficient. It waits for a few descriptors and the
+//! next event, and the simulator's state cannot be shared between threads. An asynchronous runtime
+//! would add its scheduling delay to the lag without reducing it.
 
 #![forbid(unsafe_code)]
 

@@ -7,8 +7,8 @@ use anabranch_model::sockbuf::{Begin, Complex, Gains, ModelError, Plant, Respons
 
 const SETS: [(&str, Gains); 2] = [("the paper's", Gains::PAPER), ("ours", Gains::DAMPED)];
 const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
-/// Octets: the pool of Table 1 at low memory, one segment, and 2 BDP of section 4.1's links with
-/// and without HSUPA.
+/// Sizes in bytes: the pool of Table 1 at low memory, one segment, and 2 BDP of the links of
+/// section 4.1 with and without HSUPA.
 const POOL: Plant = Plant { lag: 0.0, least: 1460.0, most: 2e6 };
 const ALL: f64 = 420_000.0;
 const WITHOUT: f64 = 175_000.0;
@@ -80,7 +80,7 @@ fn run(response: Result<Response, ModelError>) -> io::Result<Response> {
     response.map_err(io::Error::other)
 }
 
-/// Overshoot, rise, settling.
+/// Overshoot, rise time and settling time.
 fn shown(response: &Response) -> String {
     let cycles = |cycles: Option<usize>| cycles.map_or("never".to_owned(), |cycles| cycles.to_string());
     let (rise, settling) = (cycles(response.rise()), cycles(response.settling(0.02)));
@@ -88,7 +88,7 @@ fn shown(response: &Response) -> String {
 }
 
 fn root(Complex { re, im }: Complex) -> String {
-    // A root at 0 may come as -0.
+    // Avoids printing a root at 0 as -0.
     let re = if re == 0.0 { 0.0 } else { re };
     if im == 0.0 {
         format!("{re:.4}")

@@ -1,44 +1,44 @@
-//! Saturation throughput of the IEEE 802.11 DCF: Bianchi, "Performance Analysis of the IEEE 802.11
-//! Distributed Coordination Function", IEEE Journal on Selected Areas in Communications 18(3), 2000.
+//! Saturation throughput of the IEEE 802.11 DCF: Bianchi, "Performance Analysis of the IEEE
+//! 802.11 Distributed Coordination Function", IEEE Journal on Selected Areas in Communications
+//! 18(3), 2000.
 //!
-//! n stations hear each other and always have a frame. A station sends in a slot with probability
-//! tau and its frame collides with probability p, whatever happened before: [`solve`] finds both,
-//! [`throughput`] what they come to, with the times of [`Exchange::basic`] and
-//! [`Exchange::rts_cts`].
+//! n stations hear each other and always have a frame to send. A station sends in a slot with
+//! probability tau, and its frame collides with probability p, independently of the past. [`solve`]
+//! computes both. [`throughput`] computes the resulting throughput with the times of
+//! [`Exchange::basic`] and [`Exchange::rts_cts`].
 //!
-//! Bianchi's stations retry for ever. With a retry limit the chain is that of Wu, Peng, Long, Cheng
+//! Bianchi's stations retry forever. With a retry limit the chain is that of Wu, Peng, Long, Cheng
 //! and Ma, "Performance of Reliable Transport Protocol over IEEE 802.11 Wireless LAN: Analysis and
-//! Enhancement", INFOCOM 2002, the one refinement that is here.
+//! Enhancement", INFOCOM 2002, the only refinement included here.
 //!
-//! Not modelled: hidden stations, losses of the channel, EIFS, capture, time-outs that last longer
-//! than DIFS, and that a backoff stands still while others send, where the chain counts one slot
-//! for each transmission.
+//! Not modelled: hidden stations, channel losses, EIFS, capture, timeouts longer than DIFS, and the
+//! freezing of a backoff while others send, which the chain counts as one slot per transmission.
 
 use thiserror::Error;
 
-/// Why there is no answer.
+/// Why the model has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// A parameter is outside its range.
     #[error("{what} must be {range}")]
     Range {
-        /// Which.
+        /// Name of the parameter.
         what: &'static str,
-        /// What it may be.
+        /// The allowed range.
         range: &'static str,
     },
 }
 
-/// The backoff. [`Backoff::default`] is that of DSSS with the short retry limit.
+/// Backoff parameters. [`Backoff::default`] is DSSS with the short retry limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
-    /// W: slots to draw from at first, CWmin + 1; 1 to 65536.
+    /// W: initial number of slots to draw from, CWmin + 1; 1 to 65536.
     pub window: u32,
-    /// m: how often the window doubles; CWmax + 1 = 2^m W; 0 to 16.
+    /// m: number of doublings of the window; CWmax + 1 = 2^m W; 0 to 16.
     pub stages: u32,
-    /// How often a frame is sent before it is given up; at least 1. `None`: for ever, as in
-    /// Bianchi's paper.
+    /// Number of attempts before a frame is dropped; at least 1. `None`: unlimited, as in Bianchi's
+    /// paper.
     pub attempts: Option<u32>,
 }
 
@@ -66,17 +66,18 @@ impl Backoff {
         Ok(())
     }
 
-    /// W_i: slots to draw from after i failures.
+    /// W_i: number of slots to draw from after i failures.
     fn window_at(&self, i: u32) -> f64 {
         f64::from(self.window) * f64::from(1_u32 << i.min(self.stages))
     }
 
-    /// tau for a given p, 0 to 1: transmissions over slots, `sum p^i / sum p^i (W_i + 1) / 2`.
-    /// Without a limit this is equation (7), `2 / (1 + W + p W sum (2p)^k)` with k below m, which
-    /// has no hole at p = 1/2. The sums have all i below `attempts`.
+    /// tau for a given p, 0 to 1: the number of transmissions divided by the number of slots,
+    /// `sum p^i / sum p^i (W_i + 1) / 2`, where all i are below `attempts`. Without a limit this is
+    /// equation (7), `2 / (1 + W + p W sum (2p)^k)` with k below m, in a form without the
+    /// singularity at p = 1/2.
     ///
     /// # Errors
-    /// A parameter or p outside its range.
+    /// A parameter or p is outside its range.
     pub fn tau(&self, p: f64) -> Result<f64, ModelError> {
         self.check()?;
         if !(0.0..=1.0).contains(&p) {
@@ -86,7 +87,7 @@ impl Backoff {
     }
 
     fn tau_at(&self, p: f64) -> f64 {
-        // After stage m all windows are alike, so that the rest is a geometric series.
+        // After stage m all windows are equal, so the remaining sum is a geometric series.
         let last = self.attempts.map_or(self.stages, |attempts| self.stages.min(attempts - 1));
         let (mut reached, mut sent, mut slots) = (1.0, 0.0, 0.0);
         for i in 0..last {
@@ -96,7 +97,7 @@ impl Backoff {
         }
         let rest = match self.attempts {
             None => {
-                // Divided by the infinite sum's 1 / (1 - p), which at p = 1 is all there is.
+                // Both sums are multiplied by (1 - p), so that they stay finite at p = 1.
                 let sent = sent * (1.0 - p) + reached;
                 return sent / (slots * (1.0 - p) + reached * self.slots_at(last));
             }
@@ -106,41 +107,41 @@ impl Backoff {
         (sent + rest) / (slots + rest * self.slots_at(last))
     }
 
-    /// Slots of the i-th backoff in the mean, that of the transmission included.
+    /// Mean number of slots of the i-th backoff, including the slot of the transmission.
     fn slots_at(&self, i: u32) -> f64 {
         (self.window_at(i) + 1.0) / 2.0
     }
 }
 
-/// What n saturated stations do.
+/// Result for n saturated stations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Saturation {
-    /// tau: the chance that a station sends in a slot.
+    /// tau: probability that a station sends in a slot.
     pub tau: f64,
-    /// p: the chance that what it sends collides.
+    /// p: probability that a transmission collides.
     pub collision: f64,
-    /// n.
+    /// n: number of stations.
     pub stations: u32,
 }
 
 impl Saturation {
-    /// P_tr, equation (10): anybody sends in a slot.
+    /// P_tr, equation (10): probability that at least one station sends in a slot.
     pub fn busy(&self) -> f64 {
         1.0 - (1.0 - self.tau).powf(f64::from(self.stations))
     }
 
-    /// P_s, equation (11): only one does, if anybody does.
+    /// P_s, equation (11): probability that a busy slot has exactly one sender.
     pub fn success(&self) -> f64 {
         let n = f64::from(self.stations);
         n * self.tau * (1.0 - self.tau).powf(n - 1.0) / self.busy()
     }
 }
 
-/// The fixed point of tau(p) and `p = 1 - (1 - tau)^(n - 1)`, by bisection: tau falls with p and p
-/// grows with tau, so that there is exactly one (Bianchi, section IV-A).
+/// Solves tau(p) and `p = 1 - (1 - tau)^(n - 1)` by bisection. tau decreases with p and p increases
+/// with tau, so there is exactly one solution (Bianchi, section IV-A).
 ///
 /// # Errors
-/// A parameter outside its range, no stations, or more than a million.
+/// A parameter is outside its range, or the number of stations is 0 or above a million.
 pub fn solve(backoff: &Backoff, stations: u32) -> Result<Saturation, ModelError> {
     backoff.check()?;
     if !(1..=1_000_000).contains(&stations) {
@@ -157,36 +158,36 @@ pub fn solve(backoff: &Backoff, stations: u32) -> Result<Saturation, ModelError>
     Ok(Saturation { tau, collision: collision(tau), stations })
 }
 
-/// Times of an exchange, in seconds.
+/// Times of an exchange in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Times {
-    /// Data on air, with all headers.
+    /// Transmission time of a data frame with all headers.
     pub data: f64,
-    /// An acknowledgement on air.
+    /// Transmission time of an acknowledgement.
     pub ack: f64,
-    /// RTS and CTS on air.
+    /// Transmission time of an RTS.
     pub rts: f64,
-    /// See `rts`.
+    /// Transmission time of a CTS.
     pub cts: f64,
     /// SIFS.
     pub sifs: f64,
     /// DIFS.
     pub difs: f64,
-    /// delta: propagation.
+    /// delta: propagation delay.
     pub delay: f64,
 }
 
-/// How long the channel is taken, in seconds.
+/// Time that an exchange occupies the channel, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exchange {
-    /// T_s: by a success.
+    /// T_s: time of a success.
     pub success: f64,
-    /// T_c: by a collision.
+    /// T_c: time of a collision.
     pub collision: f64,
 }
 
 impl Exchange {
-    /// Basic access, equation (14), frames of one length.
+    /// Basic access, equation (14), for frames of one length.
     pub fn basic(times: &Times) -> Self {
         let Times { data, ack, sifs, difs, delay, .. } = *times;
         Self { success: data + sifs + delay + ack + difs + delay, collision: data + difs + delay }
@@ -207,20 +208,22 @@ impl Exchange {
         }
     }
 
-    /// The largest K: `sqrt(T_c / (2 slot))`, below equation (27); the best tau is about 1 / (n K).
+    /// The K of the best window: `sqrt(T_c / (2 slot))`, below equation (27). The optimal tau is
+    /// about 1 / (n K).
     ///
     /// # Errors
-    /// Times that are none.
+    /// A time is not positive and finite.
     pub fn k(&self, slot: f64) -> Result<f64, ModelError> {
         self.check(slot)?;
         Ok((self.collision / slot / 2.0).sqrt())
     }
 
-    /// The throughput that no window exceeds with many stations, in units of `payload` per second:
-    /// with tau = 1 / (n K), `payload / (T_s + slot K + T_c (K (e^(1/K) - 1) - 1))`, equation (28).
+    /// Upper bound of the throughput for many stations and any window, in units of `payload` per
+    /// second: with tau = 1 / (n K), `payload / (T_s + slot K + T_c (K (e^(1/K) - 1) - 1))`,
+    /// equation (28).
     ///
     /// # Errors
-    /// Times that are none.
+    /// A time is not positive and finite.
     pub fn bound(&self, slot: f64, payload: f64) -> Result<f64, ModelError> {
         let k = self.k(slot)?;
         let collisions = self.collision * (k * ((1.0 / k).exp() - 1.0) - 1.0);
@@ -228,10 +231,10 @@ impl Exchange {
     }
 }
 
-/// S, equation (13): what arrives in the mean, in units of `payload` per second.
+/// S, equation (13): the mean throughput in units of `payload` per second.
 ///
 /// # Errors
-/// A parameter outside its range, times that are none.
+/// A parameter is outside its range, or a time is not positive and finite.
 pub fn throughput(
     backoff: &Backoff,
     stations: u32,

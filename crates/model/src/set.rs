@@ -1,19 +1,19 @@
 //! The latency of a SET transfer in closed form: section 5 of the paper, equations (1) to (16).
 //!
-//! A transfer of [`Transfer::octets`] is striped over split-TCP sessions, one through each gateway.
-//! [`latency`] puts the equations together for a given number of gateways, [`best_gateways`]
-//! compares all numbers from one to as many as there are. The single steps are public as well:
+//! A transfer of [`Transfer::octets`] bytes is striped over split TCP sessions, one through each
+//! gateway. [`latency`] combines the equations for a given number of gateways. [`best_gateways`]
+//! compares all numbers of gateways. The individual steps are public as well:
 //!
 //! * [`establishment`]: equations (1) to (5), the time until a session is open;
-//! * [`windows`]: equations (6) to (9), how many windows a share takes and how long the sender
-//!   stalls;
+//! * [`windows`]: equations (6) to (9), the number of windows of a share and the stalls of the
+//!   sender;
 //! * [`path`]: equations (10) and (11), one share through one gateway;
-//! * [`striping`]: who carries how much;
+//! * [`striping`]: the size of each share;
 //! * [`total`]: equation (12);
-//! * [`background`]: equations (13) to (16), what other transfers through the same gateway cost.
+//! * [`background`]: equations (13) to (16), the cost of other transfers through the same gateway.
 //!
-//! Not modelled: losses after the establishment (the paper leaves them out), the contention of the
-//! shared radio channel, and acknowledgements that compete with data for the air.
+//! Not modelled: losses after the establishment (the paper omits them), contention on the shared
+//! radio channel, and acknowledgements that compete with data for the channel.
 
 pub mod background;
 mod error;

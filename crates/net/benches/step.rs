@@ -1,5 +1,5 @@
-//! One step of the tuner, for each socket: two options and the queue read, and the decision. Over
-//! the loop device, with sockets that are idle, so that sizes move little.
+//! Cost of one step of the tuner per socket: reading two options and the queue, and the decision.
+//! It uses idle sockets on the loopback device, so that sizes hardly change.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;

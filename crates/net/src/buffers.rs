@@ -1,10 +1,10 @@
-//! How much memory a socket has, and how much it may have.
+//! Socket memory: current use and limits.
 //!
-//! Two kinds of octets are told apart here. *Payload* is what the application has written. *Kernel
-//! memory* is what the kernel counts for it: payload and the structures around it (`sk_buff`,
-//! `skb_shared_info`, unused ends). SO_SNDBUF and SO_RCVBUF limit kernel memory; since the kernel
-//! expects as much of structures as of payload, it doubles what is set (socket(7)). What it answers
-//! when asked is the doubled number, and so is every number of this module.
+//! This module distinguishes two quantities. *Payload* is what the application has written. *Kernel
+//! memory* is what the kernel accounts for it: payload plus overhead (`sk_buff`, `skb_shared_info`,
+//! unused space). SO_SNDBUF and SO_RCVBUF limit kernel memory. The kernel expects as much overhead
+//! as payload, so it doubles the value that is set (socket(7)) and returns the doubled value. All
+//! sizes of this module are doubled values.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,31 +13,32 @@ use libc::c_int;
 
 use crate::os;
 
-/// The least that the kernel makes of a send buffer, octets of kernel memory (SOCK_MIN_SNDBUF on 64
+/// Smallest send buffer that the kernel allows, in bytes of kernel memory (SOCK_MIN_SNDBUF on 64
 /// bits).
 pub const LEAST_SEND_BUFFER: u64 = 4608;
 
-/// What a socket takes of the kernel's memory (SO_MEMINFO).
+/// Kernel memory of a socket (SO_MEMINFO).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
-    /// Octets of what was received and is not read yet.
+    /// Bytes received and not yet read.
     pub received: u64,
-    /// The limit for that, SO_RCVBUF.
+    /// Limit of `received`, SO_RCVBUF.
     pub receive_buffer: u64,
-    /// Octets of the send queue: written and not acknowledged, with the structures around them
-    /// (`sk_wmem_queued`).
+    /// Bytes in the send queue, written and not acknowledged, with overhead (`sk_wmem_queued`).
     pub queued: u64,
-    /// The limit for that, SO_SNDBUF. The queue takes no further packet while it holds as much; the
-    /// last packet that it takes may go past it.
+    /// Limit of `queued`, SO_SNDBUF. The queue accepts no further packet while it holds at least
+    /// this much; the last packet that it accepts may exceed the limit.
     pub send_buffer: u64,
-    /// Octets of packets that are between the queue and the wire, copies of what is in the queue
+    /// Bytes of packets between the queue and the wire, which are copies of queued bytes
     /// (`sk_wmem_alloc`).
     pub in_devices: u64,
 }
 
 impl Memory {
+    /// Reads the memory of a socket.
+    ///
     /// # Errors
-    /// The descriptor is no socket, or the kernel is older than 4.12.
+    /// The descriptor is not a socket, or the kernel is older than 4.12.
     pub fn read(socket: impl AsFd) -> io::Result<Self> {
         let mut octets = [0; 4 * WORDS];
         let len = os::read(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_MEMINFO), &mut octets)?;
@@ -56,90 +57,91 @@ impl Memory {
     }
 }
 
-/// The limit of the send queue, octets of kernel memory.
+/// Returns the limit of the send queue in bytes of kernel memory.
 ///
 /// # Errors
-/// The descriptor is no socket.
+/// The descriptor is not a socket.
 pub fn send_buffer(socket: impl AsFd) -> io::Result<u64> {
     read_size(socket.as_fd(), libc::SO_SNDBUF)
 }
 
-/// Sets the limit of the send queue, octets of kernel memory; what the kernel has made of it. That
-/// is an even number, at least [`LEAST_SEND_BUFFER`], and at most twice `net.core.wmem_max`. The
-/// kernel no longer tunes this buffer by itself.
+/// Sets the limit of the send queue in bytes of kernel memory and returns the limit that the kernel
+/// applied. It is an even number, at least [`LEAST_SEND_BUFFER`] and at most twice
+/// `net.core.wmem_max`. The kernel stops tuning this buffer.
 ///
-/// What is in the queue stays there. It takes no more until it has drained below the limit.
+/// Bytes in the queue stay there. The queue accepts more only after it has drained below the limit.
 ///
 /// # Errors
-/// The descriptor is no socket.
+/// The descriptor is not a socket.
 pub fn set_send_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
     set_size(socket.as_fd(), libc::SO_SNDBUF, octets)
 }
 
-/// The limit of what is received and not read, octets of kernel memory.
+/// Returns the limit of the receive queue in bytes of kernel memory.
 ///
 /// # Errors
-/// The descriptor is no socket.
+/// The descriptor is not a socket.
 pub fn receive_buffer(socket: impl AsFd) -> io::Result<u64> {
     read_size(socket.as_fd(), libc::SO_RCVBUF)
 }
 
-/// Sets the limit of what is received and not read, octets of kernel memory; what the kernel has
-/// made of it. A window that was advertised is not taken back.
+/// Sets the limit of the receive queue in bytes of kernel memory and returns the limit that the
+/// kernel applied. A window that was advertised is not withdrawn.
 ///
 /// # Errors
-/// The descriptor is no socket.
+/// The descriptor is not a socket.
 pub fn set_receive_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
     set_size(socket.as_fd(), libc::SO_RCVBUF, octets)
 }
 
-/// The largest window that is advertised to the peer, octets of payload (TCP_WINDOW_CLAMP).
+/// Returns the largest window that is advertised to the peer, in bytes of payload
+/// (TCP_WINDOW_CLAMP).
 ///
 /// # Errors
-/// The descriptor is no TCP socket.
+/// The descriptor is not a TCP socket.
 pub fn window_clamp(socket: impl AsFd) -> io::Result<u64> {
     let octets = os::read_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP))?;
     Ok(u64::try_from(octets).unwrap_or(0))
 }
 
-/// Sets the largest window that is advertised to the peer, octets of payload. The kernel makes it
-/// half of the least receive buffer at least.
+/// Sets the largest window that is advertised to the peer, in bytes of payload. The kernel raises
+/// it to at least half of the smallest receive buffer.
 ///
 /// # Errors
-/// The descriptor is no TCP socket; the clamp is 0 and the socket connected (tcp(7)).
+/// The descriptor is not a TCP socket, or the clamp is 0 and the socket is connected (tcp(7)).
 pub fn set_window_clamp(socket: impl AsFd, octets: u64) -> io::Result<()> {
     os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP), int(octets))
 }
 
-/// Octets of payload that were written and are not acknowledged (SIOCOUTQ).
+/// Returns the number of payload bytes written and not acknowledged (SIOCOUTQ).
 ///
 /// # Errors
-/// The descriptor is no TCP socket, or it listens.
+/// The descriptor is not a TCP socket, or is listening.
 pub fn unacknowledged(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCOUTQ)
 }
 
-/// Bytes of payload that have arrived and are not read (SIOCINQ).
+/// Returns the number of payload bytes received and not read (SIOCINQ).
 ///
 /// # Errors
-/// The descriptor is no TCP socket, or is listening.
+/// The descriptor is not a TCP socket, or is listening.
 pub fn unread(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCINQ)
 }
 
-/// Octets of payload that were written and are not sent (SIOCOUTQNSD).
+/// Returns the number of payload bytes written and not sent (SIOCOUTQNSD).
 ///
 /// # Errors
-/// The descriptor is no TCP socket, or it listens.
+/// The descriptor is not a TCP socket, or is listening.
 pub fn unsent(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCOUTQNSD)
 }
 
-/// Sets how many octets of payload may wait unsent before the socket is not writable any more
-/// (TCP_NOTSENT_LOWAT). The last packet that is taken may go past it.
+/// Sets the number of unsent payload bytes at which the socket stops being writable
+/// (TCP_NOTSENT_LOWAT). The last packet that is accepted may exceed it.
 ///
 /// # Errors
-/// The descriptor is no TCP socket.
+/// The descriptor is not a TCP socket.
 pub fn set_unsent_mark(socket: impl AsFd, octets: u64) -> io::Result<()> {
     os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT), int(octets))
 }
@@ -157,12 +159,12 @@ fn set_size(fd: BorrowedFd<'_>, name: c_int, octets: u64) -> io::Result<u64> {
     read_size(fd, name)
 }
 
-/// More than there is becomes as much as can be said.
+/// Converts a size; values out of range are clamped to the maximum.
 fn int(octets: u64) -> c_int {
     c_int::try_from(octets).unwrap_or(c_int::MAX)
 }
 
-/// Places in SO_MEMINFO (linux/sock_diag.h).
+/// Indices into SO_MEMINFO (linux/sock_diag.h).
 const RMEM_ALLOC: usize = 0;
 const RCVBUF: usize = 1;
 const WMEM_ALLOC: usize = 2;
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(set_send_buffer(&listener, 0).unwrap(), LEAST_SEND_BUFFER);
         assert_eq!(set_receive_buffer(&listener, 60_000).unwrap(), 60_000);
         assert_eq!(receive_buffer(&listener).unwrap(), 60_000);
-        // More than any host allows is cut, not refused.
+        // A value above the host's maximum is reduced, not refused.
         assert!(set_send_buffer(&listener, u64::MAX).unwrap() >= 200_000);
         set_window_clamp(&listener, 30_000).unwrap();
         assert_eq!(window_clamp(&listener).unwrap(), 30_000);

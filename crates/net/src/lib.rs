@@ -1,12 +1,17 @@
-//! The transports over the kernel's sockets. This crate never decides how a transport behaves: it
-//! reads how sockets stand, asks [`anabranch_core`], and carries out the answer. Linux only, 4.12
-//! or newer.
+//! The transports over the kernel's sockets, for Linux 4.12 or newer.
 //!
-//! Code map: [`tcp_info`] is what the kernel knows of a connection, [`buffers`] how much memory a
-//! socket has and may have, [`sockbuf`] holds the send buffers of several sockets under one budget,
-//! [`set`] is SET's sender, gateway and node, [`clock`] is the one clock.
+//! This crate does not implement transport behaviour. It reads the state of sockets, passes it to
+//! [`anabranch_core`], and carries out the resulting effects.
 //!
-//! All that is asked of the kernel goes through `os`, the one file with `unsafe` in it.
+//! | module | content |
+//! | --- | --- |
+//! | [`set`] | SET sender, gateway and node |
+//! | [`sockbuf`] | one memory budget for the send buffers of several sockets |
+//! | [`buffers`] | socket memory: current use and limits |
+//! | [`tcp_info`] | the kernel's statistics of a TCP connection |
+//! | [`clock`] | the monotonic clock |
+//!
+//! All raw system calls go through `os`, the only file with `unsafe` code.
 
 #![cfg(target_os = "linux")]
 

@@ -1,6 +1,5 @@
-//! Options of sockets as octets and integers. All of this crate's `unsafe` is here: no safe wrapper
-//! that we know reads an option of a length that the kernel decides, as TCP_INFO and SO_MEMINFO
-//! are.
+//! Raw socket options. All `unsafe` code of this crate is here: none of the safe wrappers known to
+//! us reads an option whose length the kernel decides, such as TCP_INFO and SO_MEMINFO.
 
 #![expect(unsafe_code, reason = "getsockopt, setsockopt and ioctl by their raw interface")]
 
@@ -10,22 +9,22 @@ use std::ptr;
 
 use libc::{c_int, c_ulong, socklen_t};
 
-/// An option of a socket: its level and its name.
+/// Level and name of a socket option.
 pub(crate) type Name = (c_int, c_int);
 
-/// As much of an option as the kernel has and `buffer` holds; how many octets that is.
+/// Reads an option into `buffer`, as much as fits. Returns the number of bytes read.
 pub(crate) fn read(fd: BorrowedFd<'_>, (level, name): Name, buffer: &mut [u8]) -> io::Result<usize> {
     let mut len = socklen_t::try_from(buffer.len()).unwrap_or(socklen_t::MAX);
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes at most `len`
-    // octets to the buffer, which has that many, and the length to `len`. Octets of any value are
-    // octets.
+    // SAFETY: the descriptor stays open while it is borrowed. The kernel writes at most `len` bytes
+    // to the buffer, which has that many, and the actual length to `len`. Every byte value is
+    // valid.
     let answer = unsafe {
         libc::getsockopt(fd.as_raw_fd(), level, name, buffer.as_mut_ptr().cast(), ptr::from_mut(&mut len))
     };
     if answer == 0 { Ok(buffer.len().min(len as usize)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// An option that is an integer.
+/// Reads an integer option.
 pub(crate) fn read_int(fd: BorrowedFd<'_>, name: Name) -> io::Result<c_int> {
     let mut octets = [0; size_of::<c_int>()];
     match read(fd, name, &mut octets)? {
@@ -34,28 +33,28 @@ pub(crate) fn read_int(fd: BorrowedFd<'_>, name: Name) -> io::Result<c_int> {
     }
 }
 
-/// Sets an option that is an integer.
+/// Sets an integer option.
 pub(crate) fn write_int(fd: BorrowedFd<'_>, (level, name): Name, value: c_int) -> io::Result<()> {
     const LEN: socklen_t = size_of::<c_int>() as socklen_t;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads the octets of one
-    // integer, which is there.
+    // SAFETY: the descriptor stays open while it is borrowed. The kernel reads the bytes of one
+    // integer, `value`.
     let answer = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(&value).cast(), LEN) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What SIOCOUTQ and its like answer. No other request may be passed.
+/// Returns the answer to SIOCOUTQ and similar requests. No other request may be passed.
 pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
     debug_assert!([SIOCINQ, SIOCOUTQ, SIOCOUTQNSD].contains(&request));
     let mut value: c_int = 0;
-    // SAFETY: the descriptor is open as long as it is borrowed; these requests write one integer,
-    // for which there is room.
+    // SAFETY: the descriptor stays open while it is borrowed. These requests write one integer, for
+    // which `value` has room.
     let answer = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, ptr::from_mut(&mut value)) };
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Bytes of the receive queue (linux/sockios.h); the number of FIONREAD.
+/// Number of bytes in the receive queue (linux/sockios.h); same value as FIONREAD.
 pub(crate) const SIOCINQ: c_ulong = libc::FIONREAD as c_ulong;
-/// Octets of the send queue that are not acknowledged (linux/sockios.h); the number of TIOCOUTQ.
+/// Number of unacknowledged bytes in the send queue (linux/sockios.h); same value as TIOCOUTQ.
 pub(crate) const SIOCOUTQ: c_ulong = libc::TIOCOUTQ as c_ulong;
-/// Octets of the send queue that are not sent (linux/sockios.h).
+/// Number of unsent bytes in the send queue (linux/sockios.h).
 pub(crate) const SIOCOUTQNSD: c_ulong = 0x894b;

@@ -1,13 +1,14 @@
-//! SET over the kernel's sockets: the machines of [`anabranch_core::set`] as a sender, a gateway
-//! and a node that a person starts.
+//! SET over the kernel's sockets: sender, gateway and node, built on the machines of
+//! [`anabranch_core::set`].
 //!
-//! [`Push`] delivers a file, [`Gateway`] relays to whom [`Allow`] says, [`Node`] receives into a
-//! [`Sink`]. Each is a future that its owner awaits, on a runtime of any kind; whoever drops it
-//! resets nothing and closes all. A task owns its machine and all of its sockets.
+//! [`Push`] delivers a file, [`Gateway`] relays to the addresses that [`Allow`] permits, and
+//! [`Node`] receives into a [`Sink`]. Its owner awaits each of them on a tokio runtime of any
+//! flavour. Dropping one closes its connections without a reset. Each task owns its machine and all
+//! of its sockets.
 //!
-//! With keys ([`anabranch_secure`]) sender and node know each other and encrypt from end to end,
-//! and a gateway serves only whom it knows. Without, nothing is encrypted and nobody is
-//! authenticated: that is for networks whose every host is trusted.
+//! With keys ([`anabranch_secure`]), sender and node authenticate each other and encrypt end to
+//! end, and a gateway serves only known senders. Without keys nothing is encrypted or
+//! authenticated: use that only on networks whose every host is trusted.
 
 mod allow;
 mod crowd;
@@ -42,15 +43,15 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::os;
 
-/// The port on which a node takes requests and sessions, unless told otherwise.
+/// Default port on which a node accepts requests and sessions.
 pub const NODE_PORT: u16 = 47_200;
-/// The port on which a gateway takes sessions, unless told otherwise.
+/// Default port on which a gateway accepts sessions.
 pub const GATEWAY_PORT: u16 = 47_201;
 
-/// A gateway of which we know where it is and perhaps its key, nothing else.
+/// A gateway with a known address and optionally a known key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KnownGateway {
-    /// Where it takes sessions.
+    /// Address at which it accepts sessions.
     pub address: SocketAddr,
     /// Its public key.
     pub key: Option<PublicKey>,
@@ -76,20 +77,20 @@ impl From<SocketAddr> for KnownGateway {
     }
 }
 
-/// Seconds for which the kernel keeps a silent caller before accept (TCP_DEFER_ACCEPT). Callers
-/// speak first in SET, so a burst of silent callers takes no place from the others.
+/// Seconds that the kernel keeps a silent connection before accept (TCP_DEFER_ACCEPT). Clients
+/// speak first in SET, so a burst of silent connections does not take the place of others.
 const SILENCE: i32 = 3;
 
-/// Calls that the kernel keeps until they are accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 1024;
 
-/// A listener with a receive buffer of this size for each connection. The size decides the window
-/// scale, so it is set before `listen`.
+/// Creates a listener whose connections have a receive buffer of this size. The size determines the
+/// window scale, so it must be set before `listen`.
 fn listen(address: SocketAddr, receive_buffer: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     window::bound(&socket, receive_buffer)?;
-    // Only a defence against floods: its failure is no reason to refuse service.
+    // Only a defence against floods, so its failure is ignored.
     let _ = os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), SILENCE);
     socket.bind(address)?;
     socket.listen(BACKLOG)

@@ -1,11 +1,10 @@
-//! The send buffers of several TCP sockets of one process under one budget, by the policies of
-//! [`anabranch_core::sockbuf`].
+//! Manages the send buffers of several TCP sockets of one process under one memory budget, with the
+//! policies of [`anabranch_core::sockbuf`].
 //!
-//! A [`Tuner`] is told which sockets there are: single ones, or several that carry one striped
-//! connection and share its memory. At each [`Tuner::step`] it reads how they stand (TCP_INFO,
-//! SO_MEMINFO, SIOCOUTQ), lets the policy decide if that is due, and carries the sizes out with
-//! SO_SNDBUF. [`run`] steps it for ever, on tokio; whoever has a loop of its own calls
-//! [`Tuner::step`] there.
+//! Add sockets to a [`Tuner`]: single ones, or several that carry one striped connection and share
+//! its memory. Each [`Tuner::step`] reads the state of all sockets (TCP_INFO, SO_MEMINFO,
+//! SIOCOUTQ), runs the policy if it is due, and sets the sizes with SO_SNDBUF. [`run`] calls it
+//! periodically on tokio; a program with its own event loop calls [`Tuner::step`] itself.
 //!
 //! ```
 //! # use std::error::Error;
@@ -22,13 +21,13 @@
 //! let tuner = Arc::new(Mutex::new(Tuner::new(clock.now(), Config::new(pool))?));
 //! # let listener = TcpListener::bind("127.0.0.1:0")?;
 //! # let connect = || TcpStream::connect(listener.local_addr()?).map(Arc::new);
-//! // One connection over two sockets, and one by itself.
+//! // A connection striped over two sockets, and a connection of one socket.
 //! let striped = [connect()?, connect()?];
 //! let single = connect()?;
 //! let mut held = tuner.lock().unwrap();
 //! let id = held.add_striped(&striped)?;
 //! held.add(&single)?;
-//! // What the first one's interface carries, if somebody knows.
+//! // The bandwidth of the first socket's interface, if known.
 //! held.report(id, 0, 50e6);
 //! assert!(held.totals().limits <= 2_000_000);
 //! # drop(held);
@@ -46,44 +45,46 @@
 //!
 //! # What counts against the budget
 //!
-//! Kernel memory of send queues: payload with the structures around it, `sk_wmem_queued`, which
-//! SO_SNDBUF limits. For each socket that is its limit, and [`Config::overrun`], since the kernel
-//! compares before it takes a packet and so goes past a limit by the last one. What is in the queue
-//! of a socket counts even if it is more than that. The sum is never above the budget, except where
-//! sockets come that were full before, or that come while the queues of others are full to the
-//! brim: then it is as soon as those have drained ([`Counters::early`]).
+//! The budget limits the kernel memory of send queues: payload with overhead, `sk_wmem_queued`,
+//! which SO_SNDBUF limits. Each socket counts with its limit plus [`Config::overrun`], because the
+//! kernel compares before it accepts a packet, so the last packet may exceed the limit. If more
+//! than that is in a queue, the actual amount counts.
 //!
-//! Not counted: what was received; copies between queue and wire (`sk_wmem_alloc`: they share the
-//! payload); memory that the kernel keeps for a socket in advance, less than a page; and what a
-//! socket has left to send when it is closed.
+//! The sum exceeds the budget only if sockets are added with full queues, or while the queues of
+//! others are full. It is within the budget again as soon as those have drained
+//! ([`Counters::early`]).
+//!
+//! Not counted: received bytes; copies between queue and wire, which share the payload
+//! (`sk_wmem_alloc`); memory that the kernel reserves for a socket in advance, less than a page;
+//! and unsent bytes of a closed socket.
 //!
 //! # Sizes
 //!
-//! * Policies count kernel memory too. What they know of payload (bandwidth, window, octets
-//!   acknowledged) is multiplied by what the structures cost that very socket, `sk_wmem_queued` by
-//!   SIOCOUTQ: 1.0 to 2.
-//! * Each socket has the kernel's least buffer, 4608 octets, and its overrun by itself. The pool
-//!   that is divided is the rest of the budget.
-//! * A striped connection's part is divided among its sockets in proportion to bandwidth times RTT.
-//! * A limit is set to the size that was decided even where more is in the queue: the kernel then
-//!   takes nothing until that has drained. Until it has, it counts, and nobody else grows into it:
-//!   what shrinks is set first, what was in the queues is read again, and what grows gets no more
-//!   than what is really free.
+//! * Policies count kernel memory too. Payload quantities (bandwidth, window, acknowledged bytes)
+//!   are multiplied by the overhead of that socket, `sk_wmem_queued` divided by SIOCOUTQ: 1.0 to 2.
+//! * Each socket gets the kernel's smallest buffer, 4608 bytes, and its overrun. The pool that
+//!   policies divide is the rest of the budget.
+//! * The share of a striped connection is divided among its sockets in proportion to bandwidth
+//!   times RTT.
+//! * A limit is set to the decided size even if more is in the queue: the kernel then accepts
+//!   nothing until the queue has drained below the limit. Until then, the queued bytes count, and
+//!   no other socket gets them. Shrinking limits are set first, then queues are read again, and
+//!   growing limits get at most what is actually free.
 //!
 //! # Bandwidth and RTT
 //!
-//! Bandwidth is what [`Tuner::report`] was told of the interface. Without reports it is what was
-//! acknowledged in one period, the most of the last ten in which the socket was busy: an idle
-//! socket has not become slower. Before the first, it is the kernel's delivery rate. The RTT is the
-//! kernel's `min_rtt`, the least of five minutes: a smoothed one grows with the queue that the
-//! buffer itself makes.
+//! The bandwidth is the value passed to [`Tuner::report`]. Without reports it is the largest amount
+//! acknowledged in one of the last ten periods in which the socket was busy, because an idle socket
+//! has not become slower. Before the first such period it is the kernel's delivery rate. The RTT is
+//! the kernel's `min_rtt`, the minimum over five minutes: a smoothed RTT grows with the queue that
+//! the buffer itself creates.
 //!
-//! # Nonsense
+//! # Closed sockets and invalid reports
 //!
-//! A socket that its owner has dropped, whose connection is over, or that cannot be read (EBADF,
-//! ENOTSOCK) is dropped here too and counted, and its memory is free. A socket is only borrowed,
-//! weakly: that it is here keeps no connection open. Reports that are negative, above 10^15 bit/s
-//! or no number are ignored and counted.
+//! A socket is removed and counted if its owner has dropped it, its connection is closed, or it
+//! cannot be read (EBADF, ENOTSOCK); its memory becomes free. A tuner holds only weak references,
+//! so it keeps no connection open. Reports that are negative, above 10^15 bit/s or not a number are
+//! ignored and counted.
 
 mod driver;
 mod flow;
@@ -101,20 +102,19 @@ pub use driver::run;
 pub use flow::Socket;
 pub use tuner::{Counters, FlowState, Totals, Tuner};
 
-/// How sockets are held under a budget.
+/// Configuration of a [`Tuner`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// The budget ([`sockbuf::Config::threshold`], octets of kernel memory), the period and the
-    /// policy.
+    /// Budget ([`sockbuf::Config::threshold`], bytes of kernel memory), period and policy.
     pub pool: sockbuf::Config,
-    /// Octets by which a queue may go past its limit: 132 KiB, two packets of 64 KiB with their
-    /// structures. One is the rule. Who writes on though the socket is not writable may add to a
-    /// packet of which a part was sent meanwhile: 123 kB were seen. Less makes sense where devices
-    /// take smaller packets, more where `gso_max_size` was raised. What goes beyond is withheld
-    /// from others, and counted ([`sockbuf::Counters::overfull`]).
+    /// Bytes by which a queue may exceed its limit: 132 KiB, two packets of 64 KiB with overhead.
+    /// One packet is the normal case. A program that writes although the socket is not writable can
+    /// add to a packet that is partially sent; 123 kB were observed. Use less if devices accept
+    /// only smaller packets, more if `gso_max_size` was raised. Any excess is withheld from other
+    /// sockets and counted ([`sockbuf::Counters::overfull`]).
     pub overrun: u32,
-    /// How often sockets are looked at between two decisions, to pass on what has drained: each 50
-    /// ms. At least 1 ms.
+    /// Interval at which sockets are read between two decisions, to pass on drained memory: 50 ms
+    /// by default, at least 1 ms.
     pub look: Duration,
 }
 
@@ -125,34 +125,34 @@ impl Default for Config {
 }
 
 impl Config {
-    /// This pool, and the rest as usual.
+    /// A configuration with this pool and default values for the rest.
     pub const fn new(pool: sockbuf::Config) -> Self {
         Self { pool, overrun: 132 << 10, look: Duration::from_millis(50) }
     }
 }
 
-/// Why a socket cannot be held.
+/// Why a socket cannot be added.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// A connection of no sockets.
+    /// The connection has no sockets.
     #[error("no sockets given")]
     NoSocket,
-    /// It is held already, or given twice.
+    /// The socket was added before, or is passed twice.
     #[error("the socket is already managed")]
     Held,
-    /// There is no such connection, or none any more.
+    /// The connection does not exist, or no longer.
     #[error("unknown connection {}", .0.0)]
     Unknown(ConnectionId),
-    /// The budget has no room for the least buffer, the overrun and one segment of each socket.
+    /// The budget has no room for the smallest buffer, the overrun and one segment of each socket.
     #[error("the sockets need at least {needed} bytes, more than the budget of {budget} bytes")]
     Full {
-        /// Octets that all need at least.
+        /// Bytes that all sockets need at least.
         needed: u64,
-        /// Octets that there are.
+        /// The budget in bytes.
         budget: u64,
     },
-    /// It is no TCP socket, or the kernel refuses.
+    /// The descriptor is not a TCP socket, or the kernel refused a request.
     #[error("the socket cannot be read or set: {0}")]
     Socket(#[from] io::Error),
 }

@@ -1,7 +1,7 @@
-//! What the kernel knows of a TCP connection (TCP_INFO; `struct tcp_info` of linux/tcp.h).
+//! The kernel's statistics of a TCP connection (TCP_INFO; `struct tcp_info` of linux/tcp.h).
 //!
-//! The structure has grown with the kernel, always at its end. What an older kernel does not say is
-//! `None` here, and what a newer one says beyond is not asked for.
+//! The structure grows with new kernels, always at its end. Fields that an older kernel lacks are
+//! `None`; fields that are newer than this module are not read.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,92 +10,96 @@ use anabranch_core::time::Duration;
 
 use crate::os;
 
-/// Where a connection is in its life (net/tcp_states.h).
+/// State of a connection (net/tcp_states.h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Data may flow both ways.
     Established,
-    /// We have opened it.
+    /// Our SYN is sent.
     SynSent,
-    /// The peer has.
+    /// The peer's SYN is received.
     SynReceived,
-    /// We have closed, and wait for an acknowledgement.
+    /// We have closed and wait for an acknowledgement.
     FinWait1,
-    /// We have closed, and wait for the peer to.
+    /// We have closed and wait for the peer to close.
     FinWait2,
     /// Both have closed.
     TimeWait,
-    /// There is none, or none any more.
+    /// No connection.
     Closed,
     /// The peer has closed.
     CloseWait,
     /// Both have closed, and we wait for an acknowledgement.
     LastAck,
-    /// It waits for others to open.
+    /// Waits for incoming connections.
     Listen,
-    /// Both have closed at once.
+    /// Both have closed simultaneously.
     Closing,
-    /// A state that a newer kernel has.
+    /// A state added by a newer kernel.
     Other(u8),
 }
 
-/// How a connection stands.
+/// Statistics of a connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TcpInfo {
-    /// Where it is in its life.
+    /// Connection state.
     pub state: State,
-    /// Octets of payload in the longest segment that is sent.
+    /// Largest payload of a sent segment in bytes.
     pub snd_mss: u32,
-    /// The congestion window, segments.
+    /// Congestion window in segments.
     pub snd_cwnd: u32,
-    /// Slow start ends here, segments; `None` while it has not ended yet.
+    /// Slow-start threshold in segments; `None` before the first slow start has ended.
     pub snd_ssthresh: Option<u32>,
-    /// Segments that were sent and not acknowledged.
+    /// Segments sent and not acknowledged.
     pub unacked: u32,
-    /// Of these, segments that the peer has by a selective acknowledgement.
+    /// Of these, segments that the peer has selectively acknowledged.
     pub sacked: u32,
-    /// Of these, segments that are taken for lost.
+    /// Of these, segments that are considered lost.
     pub lost: u32,
-    /// Segments that were sent again and not acknowledged.
+    /// Segments retransmitted and not acknowledged.
     pub retrans: u32,
-    /// The smoothed round trip; `None` before the first.
+    /// Smoothed round-trip time; `None` before the first sample.
     pub rtt: Option<Duration>,
-    /// Octets that the receiver's buffer is tuned for.
+    /// Bytes per round trip for which the receive buffer is tuned.
     pub rcv_space: u32,
-    /// Segments that were sent again, ever.
+    /// Total number of retransmitted segments.
     pub total_retrans: u32,
-    /// Octets that the peer has acknowledged, since Linux 4.1.
+    /// Number of bytes acknowledged by the peer; since Linux 4.1.
     pub bytes_acked: Option<u64>,
-    /// Octets that were received, since 4.1.
+    /// Number of bytes received; since Linux 4.1.
     pub bytes_received: Option<u64>,
-    /// Octets that were written and not sent, since 4.6.
+    /// Number of bytes written and not sent; since Linux 4.6.
     pub notsent_bytes: Option<u32>,
-    /// The least round trip of the last `net.ipv4.tcp_min_rtt_wlen` seconds (300), since 4.6;
-    /// `None` before the first.
+    /// Smallest round-trip time of the last `net.ipv4.tcp_min_rtt_wlen` seconds (300); since Linux
+    /// 4.6; `None` before the first sample.
     pub min_rtt: Option<Duration>,
-    /// How fast octets were delivered lately, bit/s, since 4.9; `None` before that was measured.
+    /// Recent delivery rate in bit/s; since Linux 4.9; `None` before it was measured.
     pub delivery_rate: Option<f64>,
-    /// The delivery rate was held back by what was written, not by the path: it is a lower bound.
+    /// True if the delivery rate was limited by the application, not by the path; it is then a
+    /// lower bound.
     pub app_limited: bool,
-    /// How long the connection has waited for room in its send buffer, since 4.10.
+    /// Time that the connection waited for room in its send buffer; since Linux 4.10.
     pub sndbuf_limited: Option<Duration>,
-    /// How long it has waited for the peer's window, since 4.10.
+    /// Time that the connection waited for the peer's window; since Linux 4.10.
     pub rwnd_limited: Option<Duration>,
-    /// The window that the peer advertises, octets, since 5.4.
+    /// Window advertised by the peer in bytes; since Linux 5.4.
     pub snd_wnd: Option<u32>,
 }
 
 impl TcpInfo {
+    /// Reads the statistics of a connection.
+    ///
     /// # Errors
-    /// The descriptor is no TCP socket; the kernel says less than it ever did (`InvalidData`).
+    /// The descriptor is not a TCP socket, or the kernel returns less than any known version
+    /// (`InvalidData`).
     pub fn read(socket: impl AsFd) -> io::Result<Self> {
         let mut octets = [0; LEN];
         let len = os::read(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_INFO), &mut octets)?;
         Self::parse(&octets[..len]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// As a kernel says it; `None` if that is less than Linux 2.6 says. What lies beyond what we
-    /// know is left out.
+    /// Parses the kernel's structure; `None` if it is shorter than that of Linux 2.6. Newer fields
+    /// are ignored.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let u8 = |at: usize| octets.get(at).copied();
         let u32 = |at: usize| Some(u32::from_ne_bytes(octets.get(at..at + 4)?.try_into().ok()?));
@@ -110,7 +114,7 @@ impl TcpInfo {
             lost: u32(32)?,
             retrans: u32(36)?,
             rtt: u32(68).filter(|rtt| *rtt != 0).map(span),
-            // Before slow start has ended: TCP_INFINITE_SSTHRESH.
+            // The value before slow start has ended: TCP_INFINITE_SSTHRESH.
             snd_ssthresh: u32(76).filter(|segments| *segments < 0x7fff_ffff),
             snd_cwnd: u32(80)?,
             rcv_space: u32(96)?,
@@ -119,7 +123,7 @@ impl TcpInfo {
             bytes_received: u64(128),
             notsent_bytes: u32(144),
             min_rtt: u32(148).filter(|rtt| *rtt != 0 && *rtt != u32::MAX).map(span),
-            // Octets in a second.
+            // The kernel counts bytes per second.
             delivery_rate: u64(160).filter(|rate| *rate != 0).map(|rate| rate as f64 * 8.0),
             app_limited: u8(7)? & 1 != 0,
             rwnd_limited: u64(176).map(long_span),
@@ -128,14 +132,14 @@ impl TcpInfo {
         })
     }
 
-    /// Segments on their way: what the kernel holds against the congestion window
+    /// Number of segments in flight, which the kernel compares with the congestion window
     /// (`tcp_packets_in_flight`).
     pub fn in_flight(&self) -> u32 {
         let gone = self.sacked.saturating_add(self.lost);
         self.unacked.saturating_sub(gone).saturating_add(self.retrans)
     }
 
-    /// The congestion window, octets.
+    /// Congestion window in bytes.
     pub fn window(&self) -> u64 {
         u64::from(self.snd_cwnd) * u64::from(self.snd_mss)
     }
@@ -164,7 +168,7 @@ fn long_span(micros: u64) -> Duration {
     Duration::from_micros(micros.min(u64::MAX / 1000))
 }
 
-/// Octets up to `tcpi_snd_wnd`.
+/// Bytes up to and including `tcpi_snd_wnd`.
 const LEN: usize = 232;
 
 #[cfg(test)]
@@ -182,7 +186,7 @@ mod tests {
         let (mut receiver, _) = listener.accept().unwrap();
         sender.write_all(&[1; 5000]).unwrap();
         receiver.read_exact(&mut [0; 5000]).unwrap();
-        // The answer acknowledges all.
+        // The answer acknowledges all data.
         receiver.write_all(&[2]).unwrap();
         sender.read_exact(&mut [0]).unwrap();
         let info = TcpInfo::read(&sender).unwrap();
@@ -219,7 +223,7 @@ mod tests {
         assert_eq!((new.window(), new.bytes_acked, new.snd_wnd), (14_480, Some(77), Some(65_535)));
         assert_eq!(new.in_flight(), 5);
         assert_eq!((new.min_rtt, new.rtt, new.delivery_rate), (None, None, Some(8000.0)));
-        // Linux 4.9, 2.6, and nothing that ever was.
+        // Linux 4.9, Linux 2.6, and a length that no version has.
         let middle = TcpInfo::parse(&octets[..168]).unwrap();
         assert_eq!(middle, TcpInfo { snd_wnd: None, rwnd_limited: None, sndbuf_limited: None, ..new });
         let old = TcpInfo::parse(&octets[..104]).unwrap();
@@ -227,7 +231,7 @@ mod tests {
         for len in 0..104 {
             assert_eq!(TcpInfo::parse(&octets[..len]), None, "{len}");
         }
-        // A field of which a part is missing.
+        // A partially present field.
         assert_eq!(TcpInfo::parse(&octets[..167]).unwrap().delivery_rate, None);
     }
 

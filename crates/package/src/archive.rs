@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use tar::{Builder, EntryType, Header};
 
-use crate::Error;
 use crate::manifest::{Entry, gzip};
+use crate::{Error, Release};
 
 /// A `.tar.gz` in which every path begins with `prefix`.
-pub(crate) fn write(prefix: &str, entries: &[Entry], date: u32) -> Result<Vec<u8>, Error> {
-    gzip(&tar(prefix, entries, date)?)
+pub(crate) fn write(prefix: &str, entries: &[Entry], release: &Release) -> Result<Vec<u8>, Error> {
+    gzip(&tar(prefix, entries, release.date)?, release.level)
 }
 
 /// An archive with every parent folder before its files, as dpkg and container runtimes expect.

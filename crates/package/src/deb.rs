@@ -2,7 +2,7 @@
 
 use ar::{Builder, Header};
 
-use crate::manifest::{Entry, Package, gzip};
+use crate::manifest::{Entry, Package};
 use crate::scripts::Scripts;
 use crate::{Error, Release, archive, elf};
 
@@ -11,8 +11,8 @@ pub(crate) fn write(package: &Package, entries: &[Entry], release: &Release) -> 
     let control = control(package, entries, release);
     let parts = [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", gzip(&archive::tar("", &control, release.date)?)?),
-        ("data.tar.gz", gzip(&archive::tar("", entries, release.date)?)?),
+        ("control.tar.gz", archive::write("", &control, release)?),
+        ("data.tar.gz", archive::write("", entries, release)?),
     ];
     let mut builder = Builder::new(Vec::new());
     for (name, bytes) in parts {

@@ -49,6 +49,9 @@ struct Arguments {
     /// Modification time of all files, in seconds since 1970
     #[arg(long, default_value_t = 0)]
     date: u32,
+    /// Level of compression, 0 (none) to 9 (smallest)
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(..=9))]
+    level: u32,
     /// Formats to write
     #[arg(long, value_delimiter = ',', default_value = "deb,rpm,archive,oci,sbom")]
     formats: Vec<Format>,
@@ -67,6 +70,7 @@ enum Format {
 struct Release {
     version: String,
     date: u32,
+    level: u32,
     /// Architecture as the Rust target names it, such as `x86_64`.
     arch: &'static str,
 }
@@ -98,8 +102,12 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
     let folder = arguments.root.join("packaging");
     let manifest = Manifest::read(&folder.join("packages.toml"))?;
     let places = [("{bin}", &*arguments.bin), ("{made}", &*arguments.made), ("", &*folder)];
-    let release =
-        Release { version: arguments.version.clone(), date: arguments.date, arch: std::env::consts::ARCH };
+    let release = Release {
+        version: arguments.version.clone(),
+        date: arguments.date,
+        level: arguments.level,
+        arch: std::env::consts::ARCH,
+    };
     let wanted = |format| arguments.formats.contains(&format);
     let put = |name: String, bytes: &[u8]| write(&arguments.out, &name, bytes);
     let (version, arch) = (&release.version, release.arch);
@@ -115,14 +123,14 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             put(format!("{name}-{version}-1.{arch}.rpm"), &bytes)?;
         }
         if wanted(Format::Archive) {
-            let bytes = archive::write(&format!("{name}-{version}"), &entries, release.date)?;
+            let bytes = archive::write(&format!("{name}-{version}"), &entries, &release)?;
             put(format!("{name}-{version}-{arch}-linux.tar.gz"), &bytes)?;
         }
     }
     for source in manifest.archive.iter().filter(|_| wanted(Format::Archive)) {
         let entries = source.entries(&places)?;
         if !entries.is_empty() {
-            let bytes = archive::write(&format!("{}-{version}", source.name), &entries, release.date)?;
+            let bytes = archive::write(&format!("{}-{version}", source.name), &entries, &release)?;
             put(format!("{}-{version}-{arch}-linux.tar.gz", source.name), &bytes)?;
         }
     }

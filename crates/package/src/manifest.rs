@@ -190,7 +190,7 @@ fn collect(source: &Source, path: &Path, to: &str, entries: &mut Vec<Entry>) -> 
     }
     // Debian's policy 12.1 and 12.3: manual pages and change logs are compressed.
     if to.starts_with("/usr/share/man/") || to.ends_with("/CHANGELOG.md") {
-        bytes = gzip(&bytes)?;
+        bytes = gzip(&bytes, 9)?;
         to += ".gz";
     }
     let mode = if to.starts_with("/usr/bin/") { 0o755 } else { 0o644 };
@@ -199,8 +199,8 @@ fn collect(source: &Source, path: &Path, to: &str, entries: &mut Vec<Entry>) -> 
 }
 
 /// Compresses without a name and a time in the header, so that equal bytes stay equal.
-pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+pub(crate) fn gzip(bytes: &[u8], level: u32) -> Result<Vec<u8>, Error> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
     encoder
         .write_all(bytes)
         .and_then(|()| encoder.finish())

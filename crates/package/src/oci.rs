@@ -21,7 +21,7 @@ pub(crate) fn write(image: &Image, places: &Places, release: &Release) -> Result
     }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     let layer = archive::tar("", &entries, release.date)?;
-    let compressed = gzip(&layer)?;
+    let compressed = gzip(&layer, release.level)?;
     let empty = |names: &[String]| names.iter().map(|name| (name.clone(), json!({}))).collect::<Value>();
     let config = json!({
         "architecture": release.debian_arch(),

@@ -1,6 +1,6 @@
 //! RPM packages, format 4.
 
-use rpm::{BuildConfig, CompressionType, Dependency, FileMode, FileOptions, PackageBuilder};
+use rpm::{BuildConfig, CompressionWithLevel, Dependency, FileMode, FileOptions, PackageBuilder};
 
 use crate::manifest::{Entry, Package};
 use crate::scripts::Scripts;
@@ -19,7 +19,11 @@ pub(crate) fn write(package: &Package, entries: &[Entry], release: &Release) -> 
         &package.summary,
     );
     builder
-        .using_config(BuildConfig::v4().compression(CompressionType::Gzip).source_date(release.date))
+        .using_config(
+            BuildConfig::v4()
+                .compression(CompressionWithLevel::Gzip(release.level))
+                .source_date(release.date),
+        )
         .url(env!("CARGO_PKG_REPOSITORY"))
         .build_host("localhost")
         .description(package.description.trim());

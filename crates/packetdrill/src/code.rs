@@ -1,4 +1,5 @@
-//! The Python that scripts use: assignments, `assert`, `print`, and expressions over `tcpi_*`.
+//! The subset of Python that scripts use: assignments, `assert`, `print`, and expressions over
+//! `tcpi_*`.
 
 mod expression;
 mod figures;
@@ -16,12 +17,12 @@ pub(crate) struct Interpreter {
     variables: BTreeMap<String, Number>,
 }
 
-/// Why a statement did not go through.
+/// Why a statement failed.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// It is not understood, or names what is not known here.
+    /// Unsupported syntax, or an unknown name.
     Unknown(String),
-    /// It is wrong: a syntax error, a division by zero.
+    /// Invalid: a syntax error, or a division by zero.
     Wrong(String),
 }
 
@@ -40,7 +41,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// One statement; a message if it is an assertion that fails.
+    /// Executes one statement. Returns a message if an assertion fails.
     fn statement(&mut self, text: &str, figures: &Figures<'_>) -> Result<Option<String>, Trouble> {
         if text.starts_with("print") || text == "pass" || text.starts_with("import ") {
             return Ok(None);
@@ -48,7 +49,7 @@ impl Interpreter {
         if let Some(condition) = keyword(text, "assert") {
             let mut parser = Parser::new(condition, &self.variables, figures)?;
             let value = parser.expression()?;
-            // A message may follow, which only Python would format.
+            // A message may follow; it is ignored, since formatting it would need more of Python.
             if !parser.is_done() && !parser.accept(",") {
                 return Err(Trouble::Wrong(format!("cannot read `{text}`")));
             }
@@ -79,7 +80,7 @@ impl Interpreter {
     }
 }
 
-/// What follows the keyword.
+/// The text after the keyword.
 fn keyword<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let rest = text.strip_prefix(word)?;
     rest.starts_with(|c: char| c.is_whitespace() || c == '(').then(|| rest.trim())
@@ -102,7 +103,7 @@ fn assignment(text: &str) -> Option<(&str, Option<&str>, &str)> {
     (!value.starts_with('=')).then(|| (name, None, value.trim()))
 }
 
-/// Statements and how many lines below the beginning each stands.
+/// Statements with their line offsets from the beginning.
 fn statements(code: &str) -> Vec<(usize, String)> {
     let mut all = Vec::new();
     let mut current = (0, String::new());

@@ -30,19 +30,19 @@ pub(crate) struct Host {
     files: BTreeMap<i64, File>,
     sockets: Vec<Socket>,
     links: Vec<Link>,
-    /// What has left, oldest first.
+    /// Segments that have left, oldest first.
     pub(crate) sent: VecDeque<Sent>,
-    /// The connection that packets without ports belong to.
+    /// The connection to which packets without ports belong.
     pub(crate) current: Option<usize>,
 }
 
-/// What a descriptor stands for.
+/// The object behind a descriptor.
 #[derive(Debug)]
 enum File {
     /// Index into `Host::sockets`.
     Socket(usize),
     Epoll(Epoll),
-    /// A file to send from; its bytes are zeros.
+    /// A file to send from; all of its bytes are zeros.
     Data,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Sent {
     /// Index of the connection.
     pub(crate) link: usize,
     pub(crate) segment: Segment,
-    /// The segment ends with the last byte that was written.
+    /// True if the segment ends with the last byte written.
     pub(crate) ends_queue: bool,
 }
 
@@ -78,8 +78,9 @@ impl Host {
         self.links.get(index)
     }
 
-    /// The connection with these ports of the script: local, remote.
+    /// The connection with these ports in the script: local, remote.
     pub(crate) fn find(&self, ports: (u16, u16)) -> Option<usize> {
+        // The latest one, since an earlier connection with these ports may be closed.
         self.links.iter().rposition(|link| link.ports == ports)
     }
 
@@ -91,7 +92,7 @@ impl Host {
             .min()
     }
 
-    /// Moves the clock and lets timers fire that are due by then.
+    /// Advances the clock and fires the timers that are due by then.
     pub(crate) fn advance(&mut self, to: Instant) {
         let passed = to.saturating_since(self.now);
         self.now = self.now.max(to);
@@ -130,16 +131,16 @@ impl Host {
         self.drain();
     }
 
-    /// Whether a SYN ends a connection in TIME-WAIT, so that a listener may have it: the new one's
-    /// least initial sequence number.
+    /// The lower limit of the new connection's initial sequence number if this SYN ends a
+    /// connection in TIME-WAIT, so that a listener may accept it.
     pub(crate) fn gives_way(&mut self, link: usize, syn: &Segment) -> Option<SeqNumber> {
         let least = self.links.get_mut(link)?.connection.give_way(self.now, syn);
         self.drain();
         least
     }
 
-    /// A SYN arrives for a listener on `port`: the index of the new connection, which begins at
-    /// `iss`.
+    /// Handles a SYN for a listener on `port`. Returns the index of the new connection, which
+    /// begins at `iss`.
     pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>, iss: SeqNumber) -> Option<usize> {
         let listens = |socket: &Socket| match &socket.stage {
             Stage::Listening { .. } => port.is_none_or(|port| port == socket.port),
@@ -150,8 +151,8 @@ impl Host {
         let mut config = socket.config;
         config.syn_retries = self.settings.synack_retries;
         if !syn.options.sack_permitted && config.sack == SackRole::Both {
-            // RFC 2018 section 2 lets a SYN-ACK permit SACK whatever the SYN says; Linux only
-            // repeats it.
+            // RFC 2018 section 2 lets a SYN-ACK permit SACK regardless of the SYN; Linux permits it
+            // only if the SYN does.
             config.sack = SackRole::Off;
         }
         let lowat = socket.lowat.unwrap_or(self.settings.notsent_lowat);
@@ -178,8 +179,8 @@ impl Host {
         Some(link)
     }
 
-    /// The initial sequence number of the next connection, no less than that which
-    /// [`Host::gives_way`] has told.
+    /// The initial sequence number of the next connection, at least the limit from
+    /// [`Host::gives_way`].
     pub(crate) fn next_iss(&self, least: Option<SeqNumber>) -> SeqNumber {
         let iss = SeqNumber(ISS.wrapping_add(self.links.len() as u32 * 0x0100_0000));
         least.map_or(iss, |least| if iss.ge(least) { iss } else { least })
@@ -239,11 +240,11 @@ impl Host {
     }
 }
 
-/// The host's clock at the time 0 of a script: timestamps do not begin with 0.
+/// The host's clock at time 0 of a script: timestamps do not begin with 0.
 pub(crate) const START: Instant = Instant::from_nanos(10_000_000_000);
-/// Our first sequence number: the sequence numbers of most scripts wrap around.
+/// Our initial sequence number, chosen so that the sequence numbers of most scripts wrap around.
 const ISS: u32 = u32::MAX - 4_000;
-/// Ports of peers whose packets name none.
+/// First port of peers whose packets have no ports.
 const FIRST_PORT: u16 = 40_000;
 
 #[cfg(test)]

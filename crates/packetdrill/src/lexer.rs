@@ -2,29 +2,29 @@
 
 use crate::outcome::{Step, Stop};
 
-/// A token and the line it begins on.
+/// A token, and the line on which it begins.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Token {
     pub(crate) line: usize,
     pub(crate) kind: Kind,
 }
 
-/// What a token is.
+/// Type of a token.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Kind {
-    /// `--name` or `--name=value`; the value reaches to the next white space.
+    /// `--name` or `--name=value`; the value extends to the next white space.
     Option(String, Option<String>),
-    /// A whole number; `text` is how it was written.
+    /// An integer; `text` is its spelling.
     Int { value: i64, text: String },
-    /// A number with a point, as nanoseconds if it is in seconds.
+    /// A number with a decimal point, in nanoseconds if it is a time in seconds.
     Float { nanos: i64, text: String },
     /// A name.
     Word(String),
-    /// Between double quotes.
+    /// A string in double quotes.
     Text(String),
-    /// Between backticks.
+    /// A command in backticks.
     Shell(String),
-    /// Between `%{` and `}%`.
+    /// Code between `%{` and `}%`.
     Code(String),
     /// `...`
     Ellipsis,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The token as an error message shows it.
+    /// The token as shown in an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Option(name, _) => format!("`--{name}`"),
@@ -67,7 +67,7 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Takes `n` bytes, which end at the border of a character.
+    /// Takes `n` bytes, which must end at a character boundary.
     fn take(&mut self, n: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(n);
         self.line += taken.matches('\n').count();
@@ -80,7 +80,7 @@ impl<'a> Lexer<'a> {
         self.take(n)
     }
 
-    /// Takes the text up to `end`, and `end`.
+    /// Takes the text up to and including `end`.
     fn take_until(&mut self, open: usize, end: &str, what: &str) -> Step<&'a str> {
         let line = self.line;
         self.take(open);
@@ -92,7 +92,7 @@ impl<'a> Lexer<'a> {
         Ok(inner)
     }
 
-    /// White space and comments.
+    /// Skips white space and comments.
     fn skip_blank(&mut self) -> Step {
         loop {
             self.take_while(char::is_whitespace);
@@ -167,7 +167,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The length of the number that `text` begins with.
+/// Length of the number at the beginning of `text`.
 fn number_len(text: &str) -> Option<usize> {
     let digits = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
     if let Some(hex) = text.strip_prefix("0x") {
@@ -182,12 +182,12 @@ fn number_len(text: &str) -> Option<usize> {
             return Some(whole + 1 + fraction);
         }
     }
-    // A name may begin with a digit; a hexadecimal blob is one.
+    // A name may begin with a digit, for example a hexadecimal blob.
     let name = text[whole..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     (whole > sign && !name).then_some(whole)
 }
 
-/// Decimal seconds in nanoseconds.
+/// Converts decimal seconds to nanoseconds.
 fn nanos(text: &str) -> Option<i64> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,11 +1,11 @@
-//! A runner of packetdrill's script language (Google's packetdrill, `gtests/net/tcp`) against
+//! Runs scripts of Google's packetdrill (`gtests/net/tcp`) against
 //! [`anabranch_core::tcp::Connection`].
 //!
-//! A script says which system calls a program makes, which segments arrive, and which segments the
-//! host must send and when. The runner drives the connection in simulated time behind emulated
-//! socket calls and compares what leaves with the script. `docs/reference/packetdrill.md` lists
-//! what the runner supports and where it differs from packetdrill.
-//!
+//! A script lists the system calls of a program, the segments that arrive, and the segments that
+//! the host must send, with their times. The runner drives the connection in simulated time behind
+//! emulated socket calls and compares the sent segments with the script.
+//! `docs/reference/packetdrill.md` lists what the runner supports and where it differs from
+//! packetdrill.
 //! * `lexer`, `parser`: the text of a script as a [`script::Script`].
 //! * [`settings`]: options and shell commands of a script as a configuration of the host.
 //! * `host`: descriptors, sockets and system calls over connections.

@@ -1,4 +1,5 @@
-//! `anabranch-packetdrill PATH...`: runs scripts and folders of scripts, one line for each.
+//! `anabranch-packetdrill PATH...`: runs scripts and folders of scripts, and prints one line for
+//! each.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     if failed + invalid > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
-/// Adds a script, or the scripts of a folder in the order of their names.
+/// Adds a script, or the scripts of a folder sorted by name.
 fn collect(path: &Path, scripts: &mut Vec<PathBuf>) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     if !path.is_dir() {

@@ -1,4 +1,4 @@
-//! How a script ended.
+//! The result of a script.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ pub enum Outcome {
     Invalid(Place),
 }
 
-/// A line of a script and what is to say about it.
+/// A line of a script with a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Line number, from 1; 0 where no line is to blame.
+    /// Line number, counted from 1; 0 if no line is at fault.
     pub line: usize,
     /// The difference, the reason or the error.
     pub message: String,
 }
 
 impl Outcome {
-    /// One line about the script `name`.
+    /// Formats the result of the script `name` in one line.
     pub fn report(&self, name: &str) -> String {
         match self {
             Self::Passed => format!("{name}: passed"),
@@ -38,7 +38,7 @@ impl Outcome {
     }
 }
 
-/// Why a script did not run to its end.
+/// Why a script stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Stop {
     line: usize,
@@ -53,7 +53,7 @@ enum Kind {
     Invalid,
 }
 
-/// A step of a script.
+/// Result of a step of a script.
 pub(crate) type Step<T = ()> = Result<T, Stop>;
 
 impl Stop {

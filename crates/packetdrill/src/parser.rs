@@ -41,7 +41,7 @@ pub(crate) fn parse(text: &str) -> Step<Script> {
     Ok(script)
 }
 
-/// Puts the values of `--define=NAME=VALUE` in the place of their names.
+/// Replaces names by the values of `--define=NAME=VALUE`.
 fn defined(tokens: Vec<Token>) -> Step<Vec<Token>> {
     let mut values = BTreeMap::new();
     for token in &tokens {
@@ -70,7 +70,7 @@ fn defined(tokens: Vec<Token>) -> Step<Vec<Token>> {
 struct Parser<'a> {
     tokens: &'a [Token],
     at: usize,
-    /// How deeply values are nested.
+    /// Nesting depth of values.
     depth: usize,
 }
 
@@ -83,7 +83,7 @@ impl Parser<'_> {
         self.tokens.get(self.at + ahead).map(|token| &token.kind)
     }
 
-    /// The line of the next token, or of the last.
+    /// Line of the next token, or of the last one.
     fn line(&self) -> usize {
         self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |token| token.line)
     }
@@ -122,7 +122,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A whole number that fits the type.
+    /// An integer within the range of the type.
     fn int<N: TryFrom<i64>>(&mut self, wanted: &str) -> Step<N> {
         match self.peek() {
             Some(Kind::Int { value, text }) => match N::try_from(*value) {

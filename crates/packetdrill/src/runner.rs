@@ -1,4 +1,4 @@
-//! The events of a script, in order and in simulated time.
+//! Executes the events of a script in order and in simulated time.
 
 mod mapping;
 mod segments;
@@ -36,9 +36,9 @@ pub(crate) fn run(script: &Script) -> Step {
 struct Runner<'a> {
     host: Host,
     interpreter: Interpreter,
-    /// Script numbers and those of the connections, by connection.
+    /// Number mappings between script and host, by connection.
     mappings: BTreeMap<usize, Mapping>,
-    /// The event before.
+    /// The previous event.
     last: Option<Last>,
     blocked: Option<Blocked<'a>>,
 }
@@ -46,13 +46,13 @@ struct Runner<'a> {
 /// An event that has happened.
 #[derive(Clone, Copy, Debug)]
 struct Last {
-    /// When the script says that it began.
+    /// Its begin time in the script.
     at: Instant,
-    /// The script names one time and not a range.
+    /// True if the script gives a single time and not a range.
     anchored: bool,
 }
 
-/// When an event should happen, on the host's clock.
+/// When an event should happen, by the host's clock.
 #[derive(Clone, Copy, Debug)]
 struct When {
     from: Instant,
@@ -66,7 +66,7 @@ struct Blocked<'a> {
     attempt: Attempt<'a>,
     /// When it should return.
     end: Instant,
-    /// When it gives up by itself.
+    /// When it times out by itself.
     until: Option<Instant>,
 }
 
@@ -80,6 +80,7 @@ impl<'a> Runner<'a> {
         {
             return Err(Stop::invalid(line, "the time of this event is before the event above"));
         }
+        // `outbound` waits for its segment and advances the time itself.
         if !matches!(event.action, Action::Outbound(_)) {
             self.advance(when.from)?;
         }
@@ -103,7 +104,7 @@ impl<'a> Runner<'a> {
         self.retry_blocked()
     }
 
-    /// The times of an event, and what its spans count from.
+    /// The times of an event, and the reference point of its relative times.
     fn when(&self, time: Time) -> (When, Instant) {
         let anchored = matches!(time, Time::Absolute(_) | Time::Relative(_));
         let origin = match self.last {
@@ -121,15 +122,15 @@ impl<'a> Runner<'a> {
         (When { from, to, any: time == Time::Any }, origin)
     }
 
-    /// How far from `at` an event may happen.
+    /// Tolerance for an event at `at`.
     fn tolerance(&self, at: Instant) -> Duration {
         let settings = &self.host.settings;
         let since = self.last.map_or(Duration::ZERO, |last| at.saturating_since(last.at));
         settings.tolerance.max(since.mul_ratio(settings.tolerance_permille, 1000))
     }
 
-    /// Time passes. Between events of one instant none does: a timer of no length, as a round trip
-    /// of no length has, waits until they all have happened.
+    /// Advances time. No time passes between events at the same instant: a timer of zero length,
+    /// such as one of a round trip of zero length, fires after all of these events.
     fn advance(&mut self, to: Instant) -> Step {
         if to > self.host.now() {
             while self.step(to)? {}
@@ -138,11 +139,12 @@ impl<'a> Runner<'a> {
         self.retry_blocked()
     }
 
-    /// The next timer fires if it is due by then.
+    /// Fires the next timer if it is due by `limit`.
     fn step(&mut self, limit: Instant) -> Step<bool> {
         let until = self.blocked.as_ref().and_then(|blocked| blocked.until);
         let next = self.host.next_timeout().into_iter().chain(until).min();
         let Some(at) = next.filter(|at| *at <= limit) else { return Ok(false) };
+        // Timers of zero length could otherwise fire forever.
         if at <= self.host.now() && self.host.sent.len() > MOST_SENT {
             return Err(Stop::failed(0, "the connection sends without end"));
         }
@@ -168,7 +170,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Makes the call again that has blocked.
+    /// Retries the blocked call.
     fn retry_blocked(&mut self) -> Step {
         let Some(mut blocked) = self.blocked.take() else { return Ok(()) };
         match self.host.call(&mut blocked.attempt)? {
@@ -181,7 +183,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Waits for the call that has blocked.
+    /// Waits for the blocked call.
     fn finish_blocked(&mut self, line: usize) -> Step {
         let Some(blocked) = &self.blocked else { return Ok(()) };
         let limit = (blocked.end + PATIENCE).max(self.host.now());
@@ -198,7 +200,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Compares what a call returns with the script.
+    /// Compares the result of a call with the script.
     fn returned(&self, line: usize, call: &Call, reply: Reply, end: Option<Instant>) -> Step {
         let name = &call.name;
         let (got, errno) = match reply {
@@ -231,13 +233,13 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The script's time of a moment.
+/// Formats a time as the script's seconds.
 fn seconds(at: Instant) -> String {
     let nanos = at.saturating_since(START).as_nanos();
     format!("{}.{:06} s", nanos / 1_000_000_000, nanos / 1000 % 1_000_000)
 }
 
-/// How long after its time an event may still come before the runner gives up waiting.
+/// Time after which the runner stops waiting for an overdue event.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// No script expects as many segments.
+/// Limit of collected segments; no script expects as many.
 const MOST_SENT: usize = 100_000;

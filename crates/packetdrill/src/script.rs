@@ -1,4 +1,4 @@
-//! A script as its parser understands it.
+//! A parsed script.
 
 use anabranch_core::segment::{self, Flags, SackBlock};
 use anabranch_core::time::{Duration, Instant};
@@ -10,7 +10,7 @@ pub struct Script {
     pub options: Vec<Setting>,
     /// The shell command before the first event.
     pub init: Option<Shell>,
-    /// What happens, in order.
+    /// The events in order.
     pub events: Vec<Event>,
 }
 
@@ -39,13 +39,13 @@ pub struct Shell {
 pub struct Event {
     /// Line of the script.
     pub line: usize,
-    /// When it happens.
+    /// When the event happens.
     pub time: Time,
     /// What happens.
     pub action: Action,
 }
 
-/// When an event happens; spans count from the event before.
+/// Time of an event; relative times count from the previous event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Time {
     /// At this time.
@@ -60,7 +60,7 @@ pub enum Time {
     Any,
 }
 
-/// What happens.
+/// Action of an event.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// A segment arrives.
@@ -88,7 +88,7 @@ pub struct Packet {
     pub len: u32,
     /// Acknowledgement number.
     pub ack: u32,
-    /// The field, not scaled; `None` is not checked.
+    /// The window field, not scaled; `None` is not checked.
     pub window: Option<u16>,
     /// Options in order; `None` is not checked.
     pub options: Option<Vec<TcpOption>>,
@@ -105,14 +105,14 @@ pub enum Ecn {
     Ect0,
     /// `[ect1]`
     Ect1,
-    /// `[ect01]`, any of the two.
+    /// `[ect01]`: either of the two.
     Ect,
     /// Congestion experienced: `[ce]`.
     Ce,
 }
 
 impl Ecn {
-    /// What a packet of the script arrives with.
+    /// The codepoint with which a packet of the script arrives.
     pub(crate) fn codepoint(self) -> segment::Ecn {
         match self {
             Self::NotEct => segment::Ecn::NotEct,
@@ -122,7 +122,7 @@ impl Ecn {
         }
     }
 
-    /// Whether a packet that leaves may have this codepoint.
+    /// True if a packet that leaves may have this codepoint.
     pub(crate) fn admits(self, ecn: segment::Ecn) -> bool {
         self.codepoint() == ecn || (self == Self::Ect && ecn == segment::Ecn::Ect1)
     }
@@ -148,15 +148,15 @@ pub enum TcpOption {
 /// A system call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Call {
-    /// When a blocking call returns, counted as [`Time`] is.
+    /// When a blocking call returns, relative as in [`Time`].
     pub end: Option<Duration>,
     /// Name.
     pub name: String,
     /// Arguments.
     pub args: Vec<Value>,
-    /// What it returns.
+    /// Expected result.
     pub result: Value,
-    /// The error's name.
+    /// Name of the expected error.
     pub errno: Option<String>,
 }
 
@@ -171,12 +171,12 @@ pub enum Value {
     Word(String),
     /// A string.
     Text(String),
-    /// Between brackets.
+    /// A list in brackets.
     List(Vec<Value>),
-    /// Between braces: named or unnamed fields.
+    /// A structure in braces: named or unnamed fields.
     Fields(Vec<(Option<String>, Value)>),
     /// Constants joined by `|`.
     Or(Vec<Value>),
-    /// A function of arguments.
+    /// A function call.
     Apply(String, Vec<Value>),
 }

@@ -1,4 +1,4 @@
-//! What a script's options and shell commands mean for the host.
+//! Converts options and shell commands of a script to settings of the host.
 
 mod shell;
 mod sysctl;
@@ -9,24 +9,24 @@ use anabranch_core::time::Duration;
 use crate::outcome::{Step, Stop};
 use crate::script::{Action, Script, Setting, Shell, Value};
 
-/// The host that a script runs on.
+/// The host on which a script runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How its connections behave.
+    /// Configuration of its connections.
     pub config: Config,
-    /// Time-outs of a SYN-ACK; those of a SYN are in `config`.
+    /// Number of timeouts of a SYN-ACK; those of a SYN are in `config`.
     pub synack_retries: u8,
     /// Keep-alive of a socket with `SO_KEEPALIVE`.
     pub keep_alive: KeepAlive,
     /// `tcp_notsent_lowat`: a socket is writable while at most this many bytes are unsent.
     pub notsent_lowat: u32,
-    /// The last value of `tcp_wmem`: how far a send buffer grows with the window.
+    /// The last value of `tcp_wmem`: limit up to which a send buffer grows with the window.
     pub most_send_buffer: u32,
-    /// The largest segment of the peer: a packet of the script is several of them.
+    /// The largest segment of the peer: a packet of the script is split into several segments.
     pub peer_mss: Option<u32>,
-    /// How far an event may be from its time.
+    /// Allowed deviation of an event from its time.
     pub tolerance: Duration,
-    /// The tolerance is at least this share of the time since the last event, in thousandths.
+    /// Lower limit of the tolerance, in thousandths of the time since the last event.
     pub tolerance_permille: u64,
     /// Each packet of the script is one segment.
     pub strict_segments: bool,
@@ -35,9 +35,10 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Linux as packetdrill's scripts expect it: an initial window of 10 segments, CUBIC, RACK-TLP,
-    /// PRR, Nagle's algorithm, acknowledgements without delay (Linux begins in quick-ACK mode),
-    /// slow start by all bytes that an acknowledgement covers (RFC 3465 allows 2 segments).
+    /// Linux as expected by packetdrill's scripts: an initial window of 10 segments, CUBIC,
+    /// RACK-TLP, PRR, Nagle's algorithm, no delayed acknowledgements (Linux begins in quick-ACK
+    /// mode), and slow start by all bytes that an acknowledgement covers (RFC 3465 allows 2
+    /// segments).
     fn default() -> Self {
         let config = Config {
             mss: 1460,
@@ -83,14 +84,15 @@ impl Settings {
             return Err(Stop::not_applicable(line, message));
         }
         if sets_nodelay(script) {
-            // A connection has Nagle's algorithm or not for its whole life, a Linux socket by
-            // option; and Linux never holds back a record (`MSG_EOR`) that another one follows.
+            // Nagle's algorithm is fixed for a connection here but a socket option in Linux.
+            // Moreover, Linux never holds back a record (`MSG_EOR`) that is followed by another
+            // one.
             this.config.nagle = Nagle::Off;
         }
         Ok(this)
     }
 
-    /// Carries out a shell command.
+    /// Executes a shell command.
     pub(crate) fn command(&mut self, shell: &Shell) -> Step {
         shell::commands(&shell.text).iter().try_for_each(|words| self.words(shell.line, words))
     }
@@ -187,7 +189,7 @@ fn reads_error_queue(script: &Script) -> Option<usize> {
     })
 }
 
-/// Whether the script sets this option of a socket.
+/// True if the script sets this socket option.
 fn sets(script: &Script, option: &str) -> bool {
     let wanted = Value::Word(option.to_owned());
     script.events.iter().any(|event| match &event.action {
@@ -196,7 +198,7 @@ fn sets(script: &Script, option: &str) -> bool {
     })
 }
 
-/// Whether the script turns Nagle's algorithm off somewhere, or sends records.
+/// True if the script disables Nagle's algorithm anywhere, or sends records.
 fn sets_nodelay(script: &Script) -> bool {
     script.events.iter().any(|event| match &event.action {
         Action::Call(call) => {

@@ -1,26 +1,26 @@
-//! Noise messages in a stream: two octets of length before each.
+//! Frames of a stream: Noise messages, each preceded by a two-byte length.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::layout::LENGTH;
 
-/// Cuts a stream into frames. Holds at most one that is not whole.
+/// Splits a stream into frames. Buffers at most one incomplete frame.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     buffer: BytesMut,
 }
 
-/// A frame is longer than it may be, or has nothing in it.
+/// The length of a frame is zero or exceeds the limit.
 #[derive(Debug)]
 pub(crate) struct BadLength;
 
 impl Frames {
-    /// Takes the next octets.
+    /// Appends bytes from the stream.
     pub(crate) fn push(&mut self, octets: &[u8]) {
         self.buffer.extend_from_slice(octets);
     }
 
-    /// The next frame of at most `most` octets, if it is whole.
+    /// Returns the next frame, of at most `most` bytes, if it is complete.
     pub(crate) fn next(&mut self, most: usize) -> Result<Option<BytesMut>, BadLength> {
         let Some(length) = self.buffer.first_chunk() else { return Ok(None) };
         let length = usize::from(u16::from_be_bytes(*length));
@@ -34,22 +34,22 @@ impl Frames {
         Ok(Some(self.buffer.split_to(length)))
     }
 
-    /// The octets so far.
+    /// The buffered bytes.
     pub(crate) fn peek(&self) -> &[u8] {
         &self.buffer
     }
 
-    /// Leaves out the first `n` octets, which are there.
+    /// Removes the first `n` bytes and returns them. The caller has checked that they are present.
     pub(crate) fn skip(&mut self, n: usize) -> BytesMut {
         self.buffer.split_to(n)
     }
 
-    /// What has come and was not taken.
+    /// Removes and returns all buffered bytes.
     pub(crate) fn rest(&mut self) -> Bytes {
         self.buffer.split().freeze()
     }
 
-    /// Gives back what memory an empty buffer has: a stream on which nothing moves holds nothing.
+    /// Frees the memory of an empty buffer, so that an idle stream holds none.
     pub(crate) fn release(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();
@@ -57,7 +57,7 @@ impl Frames {
     }
 }
 
-/// A frame with `message` in it.
+/// Frames `message`.
 pub(crate) fn frame(message: &[u8]) -> Bytes {
     let mut octets = BytesMut::with_capacity(LENGTH + message.len());
     octets.put_u16(message.len() as u16);

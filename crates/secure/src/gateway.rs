@@ -1,11 +1,11 @@
-//! The gateway's side: whom it serves, and that it serves a greeting once.
+//! Gateway side: the senders that it serves, and replay protection for their greetings.
 
 use std::sync::Arc;
 
 use crate::keys::{PublicKey, SecretKey};
 use crate::roster::{Ledger, Member, Peer, Roster};
 
-/// What all streams of a gateway share.
+/// State shared by all streams of a gateway.
 #[derive(Debug)]
 pub struct Doorkeeper {
     pub(crate) own: SecretKey,
@@ -13,7 +13,7 @@ pub struct Doorkeeper {
 }
 
 impl Doorkeeper {
-    /// A gateway with this key that serves the owners of those keys.
+    /// Creates the state of a gateway with the key `own` that serves these senders.
     pub fn new(own: SecretKey, senders: impl IntoIterator<Item = PublicKey>) -> Arc<Self> {
         Arc::new(Self { own, senders: Roster::new(senders.into_iter().map(Peer::Known)) })
     }
@@ -23,25 +23,25 @@ impl Doorkeeper {
         self.own.public()
     }
 
-    /// From now on serves only the owners of these keys. Streams of other
-    /// keys are reset on their next octet.
+    /// Replaces the list of senders. A stream of a sender that is no longer listed is reset on its
+    /// next byte.
     pub fn reload(&self, senders: impl IntoIterator<Item = PublicKey>) {
         self.senders.reload(senders.into_iter().map(Peer::Known));
     }
 
     /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is
-    /// called with each higher number, and has stored it when it returns: without a ledger a
+    /// called with each higher number and must have stored it when it returns. Without a ledger, a
     /// restarted gateway answers each recorded greeting once more.
     pub fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
         self.senders.remember(floors, ledger);
     }
 
-    /// The sender with this key, if it is served.
+    /// Returns the sender with this key, if it is served.
     pub(crate) fn find(&self, sender: PublicKey) -> Option<Arc<Member>> {
         self.senders.find(&Peer::Known(sender))
     }
 
-    /// A greeting of this sender with this number has not been here before.
+    /// True if no greeting of this sender with this number was seen before.
     pub(crate) fn admit(&self, sender: &Member, number: u64) -> bool {
         self.senders.admit(sender, number)
     }

@@ -1,4 +1,4 @@
-//! Handshakes of one round trip: who speaks, with whom, and for what.
+//! One-round-trip handshakes: who the peers are, and the purpose of the stream.
 
 #[cfg(feature = "std")]
 use bytes::{BufMut, Bytes, BytesMut};
@@ -11,30 +11,30 @@ use crate::keys::{SecretKey, SharedKey};
 #[cfg(feature = "std")]
 use crate::layout::LENGTH;
 
-/// The first octet of a stream that begins with a handshake: a message type that SET itself does
-/// not have, and the pattern.
+/// First byte of a stream that begins with a handshake: a message type that SET does not use,
+/// combined with the pattern.
 const GREETING: u8 = 0xb0;
-/// The longest message of a handshake: two keys, two tags and a payload.
+/// Length limit of a handshake message in bytes: two keys, two tags and a payload.
 pub(crate) const MAX_GREETING: usize = 256;
 
 const KNOWN: &str = "Noise_IK_25519_ChaChaPoly_BLAKE2s";
 const SHARED: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 
-/// How two know each other.
+/// How the peers authenticate each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pattern {
-    /// Each by the other's public key.
+    /// Each knows the public key of the other (Noise IK).
     Known,
-    /// By a key that both have.
+    /// Both have a pre-shared key (Noise NNpsk0).
     Shared,
 }
 
-/// For what a handshake is good; one for another purpose does not hold (the prologue of Noise).
+/// Purpose of a handshake, used as the Noise prologue: a handshake for another purpose fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// A transfer, from end to end.
+    /// A transfer, end to end between sender and node.
     Transfer,
-    /// To be served by a gateway.
+    /// Service by a gateway.
     #[cfg(feature = "std")]
     Hop,
 }
@@ -50,17 +50,17 @@ impl Purpose {
 }
 
 #[cfg(feature = "std")]
-/// Whom one has to convince, and with what.
+/// The keys with which the initiator authenticates the peers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Proof<'a> {
-    /// We have this secret, they the one that belongs to this key.
+    /// Our secret key and the public key of the peer.
     Known { own: &'a SecretKey, peer: &'a PublicKey },
-    /// Both have this one.
+    /// The pre-shared key.
     Shared(&'a SharedKey),
 }
 
 #[cfg(feature = "std")]
-/// A handshake that did not hold.
+/// A handshake that failed.
 #[derive(Debug)]
 pub(crate) struct Failed;
 
@@ -84,7 +84,7 @@ fn builder(pattern: Pattern, purpose: Purpose) -> Result<Builder<'static>, Faile
 }
 
 #[cfg(feature = "std")]
-/// Begins a handshake. `ephemeral` is for test vectors; otherwise it is drawn.
+/// Begins a handshake. `ephemeral` is fixed only by test vectors; otherwise it is random.
 pub(crate) fn begin(
     purpose: Purpose,
     proof: Proof<'_>,
@@ -103,7 +103,7 @@ pub(crate) fn begin(
 }
 
 #[cfg(feature = "std")]
-/// Answers one that somebody else has begun.
+/// Responds to a handshake that the peer has begun.
 pub(crate) fn respond(
     purpose: Purpose,
     own: Own<'_>,
@@ -119,12 +119,12 @@ pub(crate) fn respond(
     Ok(builder.build_responder()?)
 }
 
-/// With what one answers.
+/// The key with which the responder authenticates itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Own<'a> {
-    /// The secret whose public part the caller knows.
+    /// The secret key whose public key the initiator knows.
     Known(&'a SecretKey),
-    /// What both have.
+    /// The pre-shared key.
     Shared(&'a SharedKey),
 }
 
@@ -138,7 +138,7 @@ impl Own<'_> {
 }
 
 #[cfg(feature = "std")]
-/// The first message, with the octet before it that says what it is.
+/// The first message, preceded by its type byte.
 pub(crate) fn first(pattern: Pattern, noise: &mut HandshakeState, payload: &[u8]) -> Result<Bytes, Failed> {
     let mut octets = BytesMut::with_capacity(1 + LENGTH + MAX_GREETING);
     octets.put_u8(GREETING | pattern as u8);
@@ -147,7 +147,7 @@ pub(crate) fn first(pattern: Pattern, noise: &mut HandshakeState, payload: &[u8]
 }
 
 #[cfg(feature = "std")]
-/// A message of a handshake, framed.
+/// A further handshake message, framed.
 pub(crate) fn message(noise: &mut HandshakeState, payload: &[u8]) -> Result<Bytes, Failed> {
     let mut octets = [0; MAX_GREETING];
     let n = noise.write_message(payload, &mut octets)?;
@@ -155,7 +155,7 @@ pub(crate) fn message(noise: &mut HandshakeState, payload: &[u8]) -> Result<Byte
 }
 
 #[cfg(feature = "std")]
-/// The payload of a message.
+/// Returns the payload of a message.
 pub(crate) fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Bytes, Failed> {
     let mut payload = [0; MAX_GREETING];
     let n = noise.read_message(message, &mut payload)?;
@@ -163,21 +163,21 @@ pub(crate) fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Bytes, 
 }
 
 #[cfg(feature = "std")]
-/// Whose key the other end has shown; `None` where it has a shared one.
+/// Public key of the peer; `None` with a pre-shared key.
 pub(crate) fn peer(remote_static: Option<&[u8]>) -> Option<PublicKey> {
     remote_static.and_then(|key| key.try_into().ok()).map(PublicKey)
 }
 
-/// What a stream begins with.
+/// Content at the beginning of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Beginning {
     /// A handshake.
     Greeting(Pattern),
-    /// Something else.
+    /// No handshake.
     Other,
 }
 
-/// What the first octet of a stream says.
+/// Classifies a stream by its first byte.
 pub(crate) const fn beginning(octet: u8) -> Beginning {
     match octet ^ GREETING {
         0 => Beginning::Greeting(Pattern::Known),

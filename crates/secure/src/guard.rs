@@ -1,4 +1,4 @@
-//! One stream: what stands between its socket and the machine.
+//! Encryption of one stream, between its socket and its protocol machine.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,33 +18,32 @@ use crate::roster::{Member, Peer};
 use crate::sender::SenderKeys;
 use crate::small;
 
-/// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from
-/// it.
+/// Why a stream is refused. The owner resets the stream without an explanation, so that the peer
+/// learns nothing from the refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Refused {
-    /// The greeting does not hold, or comes from somebody unknown.
+    /// The greeting is invalid, or its sender is unknown.
     #[error("the peer has not shown a known key")]
     Stranger,
-    /// The key was known when the stream began, and was revoked since.
+    /// The key was revoked after the stream began.
     #[error("the peer's key is revoked")]
     Revoked,
-    /// It has been here before.
+    /// The greeting was seen before.
     #[error("the peer repeats an earlier greeting")]
     Replayed,
-    /// Its number was given to another stream under the same keys: sealing it would use a nonce
-    /// twice.
+    /// The session number was already used under these keys. Sealing with it would reuse nonces.
     #[error("the session number was used before with the same keys")]
     Repeated,
-    /// A record does not open: it was changed, or is out of its place.
+    /// A record does not authenticate: it was changed or reordered.
     #[error("a record was changed or is out of order")]
     Tampered,
-    /// No greeting, no record: somebody who speaks something else, or without encryption.
+    /// The input is neither a greeting nor a record: another protocol, or no encryption.
     #[error("unexpected data: the peer uses another protocol or no encryption")]
     Garbled,
-    /// It ends within a record.
+    /// The stream ends within a record.
     #[error("the stream ends within a record")]
     Truncated,
-    /// A session of a transfer that nobody has asked for.
+    /// The session belongs to a transfer that was not requested.
     #[error("the session belongs to no requested transfer")]
     Unasked,
 }
@@ -58,7 +57,7 @@ impl From<Bad> for Refused {
     }
 }
 
-/// A handshake failed because of what the peer sent.
+/// Maps a handshake that failed because of the peer's message.
 impl From<Failed> for Refused {
     fn from(_: Failed) -> Self {
         Self::Stranger
@@ -68,7 +67,7 @@ impl From<Failed> for Refused {
 #[cfg(test)]
 mod tests;
 
-/// Both directions of a stream whose keys are known.
+/// Both directions of an encrypted stream.
 #[derive(Debug)]
 struct Sealed {
     out: Sealer,
@@ -76,68 +75,68 @@ struct Sealed {
 }
 
 impl Sealed {
-    /// Of the stream with this number.
+    /// Creates the directions of the stream with this number.
     fn new(keys: &Arc<TransferKeys>, stream: u8) -> Result<Self, Refused> {
         let out = keys.sealer(stream).ok_or(Refused::Repeated)?;
         Ok(Self { out, into: keys.opener(stream) })
     }
 }
 
-/// How far a stream is.
+/// State of a stream.
 enum Stage {
-    /// Nothing is encrypted, or not by us.
+    /// Not encrypted here: bytes pass through unchanged.
     Passing,
-    /// Records both ways.
+    /// Encrypted in both directions.
     Sealed(Sealed),
-    /// Sender, control stream: the node has not answered the greeting.
+    /// Sender, control stream: waiting for the node to answer the greeting.
     AwaitNode { noise: Box<HandshakeState>, shared: Arc<SenderKeys> },
-    /// Sender, session: nothing is written yet.
+    /// Sender, session: waiting for the machine to write the SETSYN.
     BeforeSetSyn { shared: Arc<SenderKeys>, gateway: PublicKey, keys: Arc<TransferKeys> },
-    /// Sender, session: the gateway has not answered. What the machine writes is sealed for the
-    /// node and follows the greeting.
+    /// Sender, session: waiting for the gateway's answer. Records for the node are sealed meanwhile
+    /// and follow the greeting.
     AwaitGateway { noise: Box<HandshakeState>, sealed: Sealed, begun: bool },
-    /// Gateway: the sender has not said who it is.
+    /// Gateway: waiting for the sender's greeting.
     AwaitSender(Arc<Doorkeeper>),
-    /// Gateway: SETACK will be the answer to the greeting.
+    /// Gateway: waiting for the machine's SETACK, which becomes the answer to the greeting.
     AwaitSetAck(Box<HandshakeState>),
-    /// Node: somebody has called.
+    /// Node: waiting for the first bytes of a stream.
     AwaitCaller(Arc<NodeKeys>),
-    /// Node, control stream: the greeting is answered, REQUEST has not come.
+    /// Node, control stream: the greeting is answered; waiting for the REQUEST.
     AwaitRequest { shared: Arc<NodeKeys>, sealed: Sealed },
-    /// Node, session: the gateway has introduced it, the sender has not.
+    /// Node, session: the gateway's JOIN has arrived; waiting for the sender's record.
     AwaitProof { join: Join, opener: Opener },
-    /// It is over.
+    /// The stream has ended.
     Over,
 }
 
-/// What stands between one stream's socket and its machine.
+/// Encrypts and authenticates one stream, between its socket and its machine.
 pub struct Guard {
     stage: Stage,
-    /// What the machine has written and nobody has sealed.
+    /// Plaintext of the machine, not yet sealed.
     plain: VecDeque<Bytes>,
-    /// What is ready for the socket.
+    /// Bytes ready for the socket.
     ready: VecDeque<Bytes>,
-    /// Octets in both.
+    /// Number of bytes in `plain` and `ready`.
     waiting: usize,
     frames: Frames,
-    /// At a gateway or a node: who is at the other end, once that is known.
+    /// At a gateway or a node: the peer, once it is authenticated.
     member: Option<Arc<Member>>,
-    /// Octets of plaintext in a record that we seal, at most.
+    /// Length limit of the plaintext in a record that we seal, in bytes.
     most: usize,
-    /// The same, once the peer has answered.
+    /// Value of `most` after the peer has answered.
     later: usize,
 }
 
 impl Guard {
-    /// Of a stream without encryption, or one that others have encrypted.
+    /// A stream without encryption, or one whose encryption is end to end between other hosts.
     pub fn passing() -> Self {
         Self::at(Stage::Passing)
     }
 
-    /// Of a sender's control stream.
+    /// The control stream of a sender.
     ///
     /// # Errors
-    /// There is no entropy, or the node's key is none.
+    /// No entropy is available, or the node's key is invalid.
     pub fn control(shared: &Arc<SenderKeys>) -> Result<Self, Refused> {
         Self::control_with(shared, None)
     }
@@ -146,28 +145,30 @@ impl Guard {
         let mut noise = Box::new(greeting::begin(Purpose::Transfer, shared.proof(), ephemeral)?);
         let number = shared.next_number().to_be_bytes();
         let first = greeting::first(shared.pattern(), &mut noise, &number)?;
-        // How much the node has room for is in its answer: until then, what every node has.
+        // The node announces its buffer in its answer. Until then records have the size that every
+        // node accepts.
         let most = small::record(0);
         let mut guard = Self { most, ..Self::at(Stage::AwaitNode { noise, shared: Arc::clone(shared) }) };
         guard.hand_out(first);
         Ok(guard)
     }
 
-    /// Of a sender's session through the gateway whose key is `gateway`.
+    /// A session of a sender through the gateway with the public key `gateway`.
     ///
     /// # Errors
-    /// The node has not been greeted yet.
+    /// The node has not answered a greeting yet.
     pub fn session(shared: &Arc<SenderKeys>, gateway: PublicKey) -> Result<Self, Refused> {
+        // A session uses the keys of the handshake on the control stream.
         let keys = shared.transfer().ok_or(Refused::Unasked)?;
         Ok(Self::at(Stage::BeforeSetSyn { shared: Arc::clone(shared), gateway, keys }))
     }
 
-    /// Of a stream on which a sender calls a gateway.
+    /// A stream from a sender, at a gateway.
     pub fn gateway(door: &Arc<Doorkeeper>) -> Self {
         Self::at(Stage::AwaitSender(Arc::clone(door)))
     }
 
-    /// Of a stream on which somebody calls a node.
+    /// An incoming stream at a node.
     pub fn node(shared: &Arc<NodeKeys>) -> Self {
         Self::at(Stage::AwaitCaller(Arc::clone(shared)))
     }
@@ -185,19 +186,19 @@ impl Guard {
         }
     }
 
-    /// Seals at most this many octets in a record, and never more than [`MAX_PLAIN`]: the peer's
-    /// memory limit.
+    /// Limits the plaintext of each record to this many bytes, the peer's memory limit, and to at
+    /// most [`MAX_PLAIN`].
     pub fn sealing_at_most(self, most: usize) -> Self {
         let most = most.min(MAX_PLAIN);
         Self { most, later: most, ..self }
     }
 
-    /// Nothing is added, and nothing taken away.
+    /// True if bytes pass through unchanged.
     pub fn is_passing(&self) -> bool {
         matches!(self.stage, Stage::Passing)
     }
 
-    /// Whoever is at the other end has shown who it is.
+    /// True if the peer has proved its identity.
     pub fn is_proven(&self) -> bool {
         match self.stage {
             Stage::Passing | Stage::Sealed(_) | Stage::AwaitSetAck(_) => true,
@@ -212,25 +213,26 @@ impl Guard {
         }
     }
 
-    /// The peer has begun as a known peer does: with a greeting of a key that is known here, or, on
-    /// a session, with the JOIN of a transfer that was asked for. Both may be replayed, so this is
-    /// less than [`Guard::is_proven`].
+    /// True if the peer has sent what a known peer sends first: a greeting of a known key or, on a
+    /// session, the JOIN of a requested transfer. Both can be replayed, so this is weaker than
+    /// [`Guard::is_proven`].
     pub fn is_introduced(&self) -> bool {
         matches!(self.stage, Stage::AwaitRequest { .. } | Stage::AwaitProof { .. }) || self.is_proven()
     }
 
-    /// Octets that the machine has written and [`Guard::poll_transmit`] has not handed out.
+    /// Number of bytes that the machine has written and [`Guard::poll_transmit`] has not returned.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// The machine writes.
+    /// Takes bytes from the machine.
     ///
     /// # Errors
-    /// It does not write what its place demands, or a handshake fails on our side.
+    /// The machine writes something that this state does not allow, or a handshake fails locally.
     pub fn write(&mut self, octets: Bytes) -> Result<(), Refused> {
         match &mut self.stage {
             Stage::Passing => self.hand_out(octets),
+            // The stream is about to be reset, so the bytes are dropped.
             Stage::Over => {}
             Stage::AwaitSetAck(noise) => {
                 let answer = greeting::message(noise, &octets)?;
@@ -238,7 +240,7 @@ impl Guard {
                 self.stage = Stage::Passing;
             }
             Stage::BeforeSetSyn { .. } => self.greet(&octets)?,
-            // TCP brings the SETSYN. One that is repeated has no place any more.
+            // TCP delivers the SETSYN reliably, so a repeated one is dropped.
             Stage::AwaitGateway { begun: false, .. } if is_setsyn(&octets) => {}
             Stage::AwaitGateway { begun, .. } => {
                 *begun = true;
@@ -264,8 +266,7 @@ impl Guard {
         self.plain.push_back(octets);
     }
 
-    /// The SETSYN goes to the gateway in the greeting, and to the node as the JOIN that it has to
-    /// be.
+    /// Sends the SETSYN to the gateway inside the greeting, and seals it for the node as a JOIN.
     fn greet(&mut self, setsyn: &Bytes) -> Result<(), Refused> {
         let mut decoder = Decoder::new();
         decoder.push(setsyn.clone());
@@ -276,7 +277,7 @@ impl Guard {
         else {
             return Ok(());
         };
-        // Before anything is said: a number that was given before is no reason to call a gateway.
+        // Before any output: a session number that was used before is no reason to call a gateway.
         let sealed = Sealed::new(&keys, message.join.session)?;
         let proof = Proof::Known { own: shared.own(), peer: &gateway };
         let mut noise = Box::new(greeting::begin(Purpose::Hop, proof, None)?);
@@ -289,8 +290,8 @@ impl Guard {
         Ok(())
     }
 
-    /// What the socket shall be given next. Hand it over whole before asking again, and ask only
-    /// when the socket takes it: what waits here longer shares a record.
+    /// Returns the next bytes for the socket. Write them completely before the next call, and call
+    /// only when the socket is writable: bytes that wait here longer share a record.
     pub fn poll_transmit(&mut self) -> Option<Bytes> {
         if let Some(octets) = self.ready.pop_front() {
             self.waiting -= octets.len();
@@ -305,6 +306,7 @@ impl Guard {
             return None;
         };
         let mut gathered = [0; MAX_PLAIN];
+        // Gather small writes of the machine into one record, which costs a length field and a tag.
         let most = self.most;
         let mut n = 0;
         while let Some(front) = self.plain.front_mut() {
@@ -320,7 +322,7 @@ impl Guard {
         if n == 0 {
             return None;
         }
-        // Sealing fails for no length that can be here, only for want of nonces.
+        // The length is within the limit, so sealing fails only if the nonces are exhausted.
         let record = sealed.out.seal(&gathered[..n]).ok();
         if record.is_none() {
             self.stage = Stage::Over;
@@ -328,11 +330,12 @@ impl Guard {
         record
     }
 
-    /// The socket has brought something; what of it is for the machine comes back.
+    /// Takes bytes from the socket and returns plaintext for the machine.
     ///
     /// # Errors
-    /// The stream is to be reset.
+    /// The stream must be reset.
     pub fn read(&mut self, octets: Bytes) -> Result<Option<Bytes>, Refused> {
+        // Checked for every input, so that a revocation also ends streams that are already open.
         if self.member.as_ref().is_some_and(|member| member.is_revoked()) {
             self.stage = Stage::Over;
             return Err(Refused::Revoked);
@@ -343,6 +346,7 @@ impl Guard {
         self.frames.push(&octets);
         let mut plain = BytesMut::new();
         loop {
+            // If `advance` fails, the stream stays `Over` and accepts nothing more.
             let stage = std::mem::replace(&mut self.stage, Stage::Over);
             let (stage, more) = self.advance(stage, &mut plain)?;
             self.stage = stage;
@@ -353,21 +357,21 @@ impl Guard {
         Ok(if plain.is_empty() { None } else { Some(plain.freeze()) })
     }
 
-    /// The peer will send no more.
+    /// Handles the end of the peer's stream.
     ///
     /// # Errors
-    /// It has stopped in the middle of something.
+    /// The peer stopped within a greeting or a record.
     pub fn end(&self) -> Result<(), Refused> {
         if self.frames.peek().is_empty() { Ok(()) } else { Err(Refused::Truncated) }
     }
 
-    /// One step; true if another may be possible.
+    /// Performs one step. Returns true if another step may be possible.
     fn advance(&mut self, stage: Stage, plain: &mut BytesMut) -> Result<(Stage, bool), Refused> {
         let frames = &mut self.frames;
         Ok(match stage {
-            // Nobody may speak now.
+            // The peer must not send in these states.
             Stage::Over | Stage::BeforeSetSyn { .. } => return Err(Refused::Garbled),
-            // What follows the greeting is the relay's business.
+            // Bytes after the greeting belong to the relay.
             Stage::AwaitSetAck(noise) => {
                 plain.extend_from_slice(&frames.rest());
                 frames.release();
@@ -399,7 +403,7 @@ impl Guard {
                 let Some(answer) = frames.next(MAX_GREETING).map_err(|_| Refused::Garbled)? else {
                     return Ok((Stage::AwaitGateway { noise, sealed, begun }, false));
                 };
-                // The gateway says this, and nothing else: what follows comes from the node.
+                // The gateway may send only the SETACK; everything after it comes from the node.
                 let setack = greeting::read(&mut noise, &answer)?;
                 if !is_setack(&setack) {
                     return Err(Refused::Garbled);
@@ -422,6 +426,9 @@ impl Guard {
                     Beginning::Other => match take_join(frames)? {
                         None => (Stage::AwaitCaller(shared), false),
                         Some(join) => {
+                            // A JOIN comes from the gateway and proves nothing. The sender proves
+                            // itself by the first record, which opens only with the keys of its
+                            // transfer.
                             let keys = shared.of(join.transfer).ok_or(Refused::Unasked)?;
                             self.member = keys.member().cloned();
                             (Stage::AwaitProof { join, opener: keys.opener(join.session) }, true)
@@ -445,8 +452,7 @@ impl Guard {
                 if opened.is_empty() {
                     return Ok((Stage::AwaitRequest { shared, sealed }, false));
                 }
-                // The rest of a request with a manifest may be in later records; the machine reads
-                // it.
+                // A request with a manifest may continue in later records; the machine parses it.
                 let transfer = transfer_of_request(&opened).ok_or(Refused::Garbled)?;
                 if !shared.bind(transfer, sealed.into.keys()) {
                     return Err(Refused::Stranger);
@@ -459,10 +465,13 @@ impl Guard {
                 if opened.is_empty() {
                     return Ok((Stage::AwaitProof { join, opener }, false));
                 }
-                // The sender repeats what the gateway says for it: the gateway can change nothing.
+                // The sender repeats the JOIN inside its first record, so the gateway cannot change
+                // it.
                 if !opened.starts_with(&join_octets(join)) {
                     return Err(Refused::Tampered);
                 }
+                // A second sealer for a session number would reuse nonces, so a replayed session
+                // ends here.
                 let out = opener.keys().sealer(join.session).ok_or(Refused::Replayed)?;
                 append(plain, opened);
                 (Stage::Sealed(Sealed { out, into: opener }), true)
@@ -471,7 +480,7 @@ impl Guard {
     }
 }
 
-/// Without a copy where there was nothing.
+/// Appends `octets`; avoids a copy if `plain` is empty.
 fn append(plain: &mut BytesMut, octets: Bytes) {
     match plain.is_empty() {
         true => *plain = octets.try_into_mut().unwrap_or_else(|octets| BytesMut::from(&octets[..])),
@@ -479,11 +488,11 @@ fn append(plain: &mut BytesMut, octets: Bytes) {
     }
 }
 
-/// A greeting, once it is whole.
+/// Returns a greeting once it is complete.
 fn take_greeting(frames: &mut Frames) -> Result<Option<(Pattern, BytesMut)>, Refused> {
     let Some(&octet) = frames.peek().first() else { return Ok(None) };
     let Beginning::Greeting(pattern) = greeting::beginning(octet) else { return Err(Refused::Garbled) };
-    // The octet stays until the rest is there.
+    // The type byte stays in the buffer until the message is complete.
     let length = frames.peek().get(1..3).map(|l| usize::from(u16::from_be_bytes([l[0], l[1]])));
     match length {
         None => Ok(None),
@@ -496,7 +505,7 @@ fn take_greeting(frames: &mut Frames) -> Result<Option<(Pattern, BytesMut)>, Ref
     }
 }
 
-/// A JOIN, once it is whole.
+/// Returns a JOIN once it is complete.
 fn take_join(frames: &mut Frames) -> Result<Option<Join>, Refused> {
     if frames.peek().len() < JOIN {
         let first = frames.peek().first().map(|octet| octet >> 4);
@@ -510,7 +519,7 @@ fn take_join(frames: &mut Frames) -> Result<Option<Join>, Refused> {
     }
 }
 
-/// A gateway reads a greeting: the SETSYN in it is for the relay.
+/// Processes a greeting at a gateway. The SETSYN in it is for the relay.
 fn welcome(
     door: &Doorkeeper,
     message: &[u8],
@@ -525,6 +534,7 @@ fn welcome(
     if !is_setsyn(setsyn) {
         return Err(Refused::Garbled);
     }
+    // Only after authentication: a stranger must not use up greeting numbers of a sender.
     if !door.admit(&sender, u64::from_be_bytes(*number)) {
         return Err(Refused::Replayed);
     }
@@ -532,7 +542,7 @@ fn welcome(
     Ok((noise, sender))
 }
 
-/// A node answers a greeting.
+/// Answers a greeting at a node.
 fn answer(
     shared: &NodeKeys,
     pattern: Pattern,
@@ -559,8 +569,8 @@ fn answer(
         }
     };
     let member = shared.find(&peer).ok_or(Refused::Stranger)?;
-    // Senders of older versions do not number what they say to a node: theirs is answered each
-    // time, and no more than that.
+    // Senders of older versions do not number their greetings to a node. The node answers such a
+    // greeting each time it is seen, and does nothing else.
     if let Ok(number) = number[..].try_into()
         && !shared.admit(&member, u64::from_be_bytes(number))
     {

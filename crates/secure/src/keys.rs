@@ -1,7 +1,7 @@
-//! Keys, and how they are written down.
+//! Keys and their text format.
 //!
-//! A key is one line of text: what it is, a colon, and its octets in hexadecimal. A file of keys
-//! has one to a line; lines that are empty or begin with `#` say nothing.
+//! A key is one line of text: its kind, a colon, and its bytes in hexadecimal. A key file has one
+//! key per line; empty lines and lines that begin with `#` are ignored.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,35 +16,34 @@ use crate::octets::NoEntropy;
 use crate::octets::{Hex, KEY, Secret, from_hex};
 use crate::signature::{SigningKey, VerifyingKey};
 
-/// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is
-/// overwritten when it goes.
+/// An X25519 private key. `Debug` does not show it, and drop overwrites it.
 #[derive(Clone)]
 pub struct SecretKey(Secret);
 
-/// What others may know of a [`SecretKey`].
+/// The public key of a [`SecretKey`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey(pub [u8; KEY]);
 
-/// A secret that two have. It is not shown by `Debug`, and is overwritten when it goes.
+/// A pre-shared key. `Debug` does not show it, and drop overwrites it.
 #[derive(Clone)]
 pub struct SharedKey(Secret);
 
 impl SecretKey {
-    /// A new one.
+    /// Generates a key.
     ///
     /// # Errors
-    /// The host has no entropy to give.
+    /// The host provides no entropy.
     #[cfg(feature = "std")]
     pub fn generate() -> Result<Self, NoEntropy> {
         Secret::random().map(Self)
     }
 
-    /// Of these octets, which X25519 clamps.
+    /// Creates a key from these bytes, which X25519 clamps.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
         Self(Secret::new(&octets))
     }
 
-    /// What others may know.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(X25519_BASEPOINT.mul_clamped(*self.octets()).to_bytes())
     }
@@ -55,16 +54,16 @@ impl SecretKey {
 }
 
 impl SharedKey {
-    /// A new one.
+    /// Generates a key.
     ///
     /// # Errors
-    /// The host has no entropy to give.
+    /// The host provides no entropy.
     #[cfg(feature = "std")]
     pub fn generate() -> Result<Self, NoEntropy> {
         Secret::random().map(Self)
     }
 
-    /// Of these octets.
+    /// Creates a key from these bytes.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
         Self(Secret::new(&octets))
     }
@@ -118,7 +117,7 @@ mod kind {
     pub(super) const VERIFYING: &str = "ed25519";
 }
 
-/// Any key, as it stands in a file.
+/// A key of any kind, as parsed from a file.
 #[derive(Clone, Debug)]
 pub enum KeyText {
     /// `x25519-secret:…`
@@ -133,25 +132,25 @@ pub enum KeyText {
     Verifying(VerifyingKey),
 }
 
-/// A text that is no key, or not the one that is wanted. It does not repeat the text, which may be
-/// a secret.
+/// A text that is not a key, or a key of the wrong kind. The error does not repeat the text, which
+/// may be a secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadKey {
-    /// No such word before the colon.
+    /// The word before the colon is unknown.
     #[error("not a key: expected x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret: at the start")]
     Kind,
-    /// Not the octets of a key.
+    /// The text after the colon is not 64 hexadecimal digits.
     #[error("not a key: expected 64 hexadecimal digits after the colon")]
     Digits,
-    /// No point of the curve.
+    /// The bytes are not a point of the curve.
     #[error("not a valid Ed25519 public key")]
     Point,
-    /// A key, but another one.
+    /// The key has another kind.
     #[error("expected a key of kind `{wanted}`, found `{is}`")]
     Other {
-        /// The kind that is needed.
+        /// The required kind.
         wanted: &'static str,
-        /// The kind that it is.
+        /// The actual kind.
         is: &'static str,
     },
 }
@@ -168,7 +167,7 @@ impl KeyText {
         }
     }
 
-    /// It is nobody else's business.
+    /// True if the key must not be disclosed.
     pub const fn is_secret(&self) -> bool {
         match self {
             Self::Secret(_) | Self::Shared(_) | Self::Signing(_) => true,
@@ -176,7 +175,7 @@ impl KeyText {
         }
     }
 
-    /// What others may know of it, if it is the secret part of a pair.
+    /// The public key of a private key; `None` for other kinds.
     pub fn public(&self) -> Option<Self> {
         match self {
             Self::Secret(key) => Some(Self::Public(key.public())),
@@ -185,8 +184,8 @@ impl KeyText {
         }
     }
 
-    /// The line that stands in a file. It is not `Display`, so that no secret is printed by
-    /// mistake.
+    /// The line for a key file. The type does not implement `Display`, so that no secret is printed
+    /// by mistake.
     pub fn to_line(&self) -> String {
         let line = |octets: &[u8]| format!("{}:{}", self.kind(), Hex(octets));
         match self {
@@ -198,10 +197,10 @@ impl KeyText {
         }
     }
 
-    /// All keys of a file's text.
+    /// Parses all keys of a key file.
     ///
     /// # Errors
-    /// The number of the line that is no key, from 1, and why.
+    /// The number of the first invalid line, counted from 1, and the reason.
     pub fn all(text: &str) -> Result<Vec<Self>, (usize, BadKey)> {
         let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
         let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -231,7 +230,7 @@ impl FromStr for KeyText {
 mod tests {
     use super::*;
 
-    /// RFC 7748 section 6.1.
+    /// The example of RFC 7748 section 6.1.
     #[test]
     fn a_public_key_is_that_of_the_standard() {
         let private = "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a";

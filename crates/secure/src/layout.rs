@@ -1,18 +1,18 @@
-//! What a record looks like on the wire, for hosts and for small nodes.
+//! Layout of records on the wire, shared by the implementations for hosts and for small nodes.
 
-/// Octets of the length before a record or a message of a handshake.
+/// Length of the length field before a record or a handshake message, in bytes.
 pub(crate) const LENGTH: usize = 2;
-/// Octets of an authentication tag.
+/// Length of an authentication tag in bytes.
 pub(crate) const TAG: usize = 16;
-/// Octets that a record adds to its plaintext: its length and the tag.
+/// Bytes that a record adds to its plaintext: length field and tag.
 pub const OVERHEAD: usize = LENGTH + TAG;
-/// Octets of a JOIN, which is the first message of a session at a node.
+/// Length of a JOIN, the first message of a session at a node, in bytes.
 pub(crate) const JOIN: usize = 11;
-/// The control stream's number; sessions are numbered from 0.
+/// Number of the control stream. Sessions are numbered from 0.
 pub(crate) const CONTROL: u8 = 255;
 
-/// The nonce of a stream's record with this number, below 2^56. It is not sent: a record opens in
-/// its own place only.
+/// The nonce of record number `record` of a stream; `record` is below 2^56. The nonce is not sent,
+/// so a record opens only at its own position.
 pub(crate) const fn nonce(stream: u8, record: u64) -> u64 {
     (stream as u64) << 56 | record
 }

@@ -1,11 +1,11 @@
-//! Security of deployed SET: keys, Noise handshakes, records and signatures for SET over networks
-//! that its users do not trust.
+//! Security of deployed SET: keys, Noise handshakes, encrypted records and signatures, for SET over
+//! untrusted networks.
 //!
-//! Sans-IO: octets in, octets out. There is no clock, no socket and no file here; entropy is the
-//! host's. A [`Guard`] stands between the socket of one stream and the machine that it belongs to.
-//! The machine speaks plaintext and knows nothing of it.
+//! The crate is sans-IO: it maps input bytes to output bytes and has no clock, no socket and no
+//! file access. The host provides entropy. A [`Guard`] encrypts one stream between its socket and
+//! its protocol machine, which handles only plaintext.
 //!
-//! What is on the wire, octet by octet: `docs/explanation/set-security.md`.
+//! `docs/explanation/set-security.md` specifies the wire format byte by byte.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -1,15 +1,15 @@
-//! Signed firmware manifests: SUIT envelopes (draft-ietf-suit-manifest), whose information model is
-//! RFC 9124.
+//! Signed firmware manifests: SUIT envelopes (draft-ietf-suit-manifest) with the information model
+//! of RFC 9124.
 //!
-//! The profile is the part of SUIT that admits one file to one component of a device. A manifest
-//! names the file by length and SHA-256, the devices by vendor and class, and has a sequence number
-//! and maybe a last moment (draft-ietf-suit-update-management). Ed25519 signs it (COSE_Sign1, RFC
-//! 9052, with a detached payload). What is not of the profile is refused by its name, as section
-//! 6.2 of the draft asks for commands that are not supported; so is CBOR that is not encoded
-//! deterministically (RFC 8949, section 4.2.1).
+//! The supported profile is the part of SUIT that admits one file to one component of a device. A
+//! manifest identifies the file by length and SHA-256, and the devices by vendor and class. It has
+//! a sequence number and optionally an expiry time (draft-ietf-suit-update-management). Its
+//! signature is Ed25519 (COSE_Sign1, RFC 9052, with a detached payload). Elements outside the
+//! profile are refused by name, as section 6.2 of the draft requires for unsupported commands. CBOR
+//! that is not encoded deterministically (RFC 8949, section 4.2.1) is refused too.
 //!
-//! There is no clock and no storage here: the caller gives the time and what it has admitted
-//! before.
+//! This module has no clock and no storage: the caller passes the time and the manifest that it
+//! admitted last.
 
 mod read;
 mod write;
@@ -18,120 +18,120 @@ use anabranch_wire::set::RefuseReason;
 
 use crate::signature::{FileDigest, Signature, VerifyingKey};
 
-/// The longest envelope, in octets: it goes with a request, and a node holds it before it knows
-/// whose it is. One that [`Manifest::sign`] makes has about 300.
+/// Length limit of an envelope in bytes. A request carries the envelope, and a node buffers it
+/// before it knows the sender. An envelope of [`Manifest::sign`] has about 300 bytes.
 pub const MAX_ENVELOPE: usize = 1024;
 
-/// Octets that checking a signature allocates at most, beside those of the envelope: the heads of
-/// COSE's Sig_structure.
+/// Upper bound of the bytes that checking a signature allocates in addition to those of the
+/// envelope: the headers of COSE's Sig_structure.
 pub const STATEMENT_OVERHEAD: usize = 24;
 
-/// The longest name of a component, in octets.
+/// Length limit of a component name in bytes.
 pub const MAX_COMPONENT: usize = 64;
 
-/// A UUID (RFC 9562), in the order of its text.
+/// A UUID (RFC 9562), in the byte order of its text.
 pub type Uuid = [u8; 16];
 
-/// What a signer says of a file.
+/// The signed statement about a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Manifest<'a> {
-    /// Grows from one release of a component to the next; suit-manifest-sequence-number.
+    /// Increases with each release of a component; suit-manifest-sequence-number.
     pub sequence: u64,
-    /// Who makes the device.
+    /// Vendor of the device.
     pub vendor: Uuid,
-    /// Which of the vendor's devices.
+    /// Device class of the vendor.
     pub class: Uuid,
-    /// What of the device the file is for, from 1 to [`MAX_COMPONENT`] octets.
+    /// Component of the device that the file is for, 1 to [`MAX_COMPONENT`] bytes.
     pub component: &'a [u8],
-    /// The file.
+    /// Length and digest of the file.
     pub file: FileDigest,
-    /// From then on the file is not to be taken, in seconds since 1970; suit-parameter-use-before.
+    /// Expiry time in seconds since 1970, from which the file must not be accepted;
+    /// suit-parameter-use-before.
     pub use_before: Option<u64>,
 }
 
-/// An envelope whose manifest has been read. Nobody has looked at its signatures yet: see
-/// [`Envelope::is_signed_by`].
+/// A parsed envelope. Its signatures have not been checked: see [`Envelope::is_signed_by`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope<'a> {
     manifest: Manifest<'a>,
-    /// The SUIT_Digest of the manifest, which is what is signed.
+    /// The SUIT_Digest of the manifest, which the signatures cover.
     digest: &'a [u8],
     /// The authentication blocks, each in a byte string.
     blocks: &'a [u8],
 }
 
-/// What is wrong with an envelope.
+/// Why an envelope was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadEnvelope {
     /// It is longer than [`MAX_ENVELOPE`].
     #[error("longer than {MAX_ENVELOPE} bytes")]
     TooLong,
-    /// CBOR that ends too early, goes on too long, has another type or order, or is not encoded
+    /// The CBOR is truncated, has extra bytes, a wrong type or a wrong order, or is not encoded
     /// deterministically.
     #[error("{0} is not deterministic CBOR of the expected type")]
     Malformed(&'static str),
-    /// SUIT or COSE has a meaning for it, or may have one later, that is not of the profile.
+    /// An element of SUIT or COSE, or one reserved for later use, that is outside the profile.
     #[error("{0} {1} is not supported")]
     Unsupported(&'static str, i64),
-    /// The profile needs it.
+    /// An element that the profile requires is missing.
     #[error("no {0}")]
     Missing(&'static str),
-    /// It is there twice.
+    /// An element occurs twice.
     #[error("more than one {0}")]
     Twice(&'static str),
-    /// The digest beside the signatures is not that of the manifest.
+    /// The signed digest is not that of the manifest.
     #[error("the digest of the manifest is not the signed digest")]
     Digest,
 }
 
-/// What a device is.
+/// Identity of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Device<'a> {
-    /// Who makes it.
+    /// Vendor of the device.
     pub vendor: Uuid,
-    /// Which of the vendor's devices it is.
+    /// Device class of the vendor.
     pub class: Uuid,
-    /// What of it is written here.
+    /// The component to be written.
     pub component: &'a [u8],
 }
 
-/// The highest sequence number that was admitted to a component.
+/// The highest sequence number admitted to a component.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Highest {
-    /// The number.
+    /// The sequence number.
     pub sequence: u64,
-    /// SHA-256 of the file.
+    /// SHA-256 of the file admitted with it.
     pub sha256: [u8; 32],
 }
 
-/// 2026-01-01. This program is younger: a clock that says less was never set.
+/// 2026-01-01 in seconds since 1970. This program is younger, so an earlier clock was never set.
 pub const YOUNGER: u64 = 1_767_225_600;
 
-/// The time of a clock in seconds since 1970, or after every expiry if the clock was never set. A
-/// device whose clock begins in 1970 must not take what expired long ago.
+/// Returns `clock`, in seconds since 1970, or a time after every expiry if the clock was never set.
+/// A device whose clock starts in 1970 must not accept what expired long ago.
 pub const fn if_set(clock: u64) -> u64 {
     if clock < YOUNGER { u64::MAX } else { clock }
 }
 
-/// Why a file is not admitted by a manifest, whoever has signed it.
+/// Why a manifest does not admit a file, independently of its signer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotAdmitted {
-    /// The manifest is about another file.
+    /// The manifest describes another file.
     #[error("the manifest describes another file")]
     OtherFile,
-    /// Of another vendor, class or component.
+    /// The manifest is for another vendor, class or component.
     #[error("the manifest is for another vendor, class or component")]
     OtherDevice,
     /// A higher sequence number was admitted before, or the same one with another file.
     #[error("a higher sequence number was accepted before, or the same one with another file")]
     Rollback,
-    /// Its time is over.
+    /// The manifest has expired.
     #[error("the manifest has expired")]
     Expired,
 }
 
 impl From<NotAdmitted> for RefuseReason {
-    /// What a node tells the sender.
+    /// The reason that a node sends to the sender.
     fn from(why: NotAdmitted) -> Self {
         match why {
             NotAdmitted::OtherFile => Self::Signature,
@@ -143,14 +143,15 @@ impl From<NotAdmitted> for RefuseReason {
 }
 
 impl Manifest<'_> {
-    /// Whether `file` may go to `device` at `now`, in seconds since 1970, after `highest`. A device
-    /// without a clock says [`u64::MAX`], and takes no manifest that expires; see also [`if_set`].
+    /// Checks whether `file` may be written to `device` at `now`, in seconds since 1970, after
+    /// `highest`. A device without a clock passes [`u64::MAX`] and accepts no manifest that
+    /// expires; see also [`if_set`].
     ///
-    /// Lower numbers are refused (section 8.4.2 of the draft). The last number admits its own file
-    /// again, so that a delivery that was cut off can be repeated.
+    /// Lower sequence numbers are refused (section 8.4.2 of the draft). The last admitted number
+    /// admits its own file again, so that an interrupted delivery can be repeated.
     ///
     /// # Errors
-    /// The first reason against it.
+    /// The first check that fails.
     pub fn admits(
         &self,
         file: &FileDigest,
@@ -180,21 +181,21 @@ impl Manifest<'_> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads an envelope, and checks the manifest against the digest that is signed.
+    /// Parses an envelope and checks the manifest against the signed digest.
     ///
     /// # Errors
-    /// It is none of the profile.
+    /// The envelope is malformed or outside the profile.
     pub fn read(octets: &'a [u8]) -> Result<Self, BadEnvelope> {
         read::envelope(octets)
     }
 
-    /// What it says, if the one who has signed it is believed.
+    /// The manifest. Check [`Envelope::is_signed_by`] before trusting it.
     pub const fn manifest(&self) -> &Manifest<'a> {
         &self.manifest
     }
 
-    /// Whether one of its signatures is by the owner of this key. Signatures by other algorithms
-    /// are nobody's.
+    /// True if the owner of this key made one of the signatures. Signatures of other algorithms do
+    /// not count.
     pub fn is_signed_by(&self, key: &VerifyingKey) -> bool {
         let mut blocks = read::Blocks::new(self.blocks);
         core::iter::from_fn(|| blocks.next().ok().flatten()).any(|block| {
@@ -223,7 +224,7 @@ mod label {
     pub(super) const COMPONENTS: u64 = 2;
     pub(super) const SHARED: u64 = 4;
 
-    /// Conditions and parameters with the same number are about the same thing.
+    /// A condition and the parameter that it checks have the same number.
     pub(super) const VENDOR: u64 = 1;
     pub(super) const CLASS: u64 = 2;
     pub(super) const IMAGE: u64 = 3;
@@ -237,7 +238,7 @@ mod label {
     pub(super) const SHA256: i64 = -16;
     pub(super) const ALGORITHM: u64 = 1;
     pub(super) const KEY_ID: u64 = 4;
-    /// EdDSA, whose curve is the key's (RFC 9053), and Ed25519 (RFC 9864).
+    /// EdDSA, whose curve the key determines (RFC 9053), and Ed25519 (RFC 9864).
     pub(super) const EDDSA: i64 = -8;
     pub(super) const ED25519: i64 = -19;
 }

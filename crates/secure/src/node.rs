@@ -1,5 +1,4 @@
-//! The node's side: whom it takes files from, and the keys of the transfers that they have asked
-//! for.
+//! Node side: the senders that it accepts, and the keys of their transfers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,18 +9,18 @@ use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::record::TransferKeys;
 use crate::roster::{Ledger, Member, Peer, Roster};
 
-/// Number of transfers of one sender whose keys are kept: the live ones, and those last asked for.
+/// Number of transfers per sender whose keys are kept: live transfers, and the last ones requested.
 const KEPT: usize = 8;
 
-/// Whom a node takes files from.
+/// The senders that a node accepts.
 #[derive(Clone, Debug, Default)]
 pub struct WhoMay {
     /// The node's own key; without it only senders with a pre-shared key can connect.
     pub own: Option<SecretKey>,
-    /// Senders that are known.
+    /// Public keys of accepted senders.
     pub senders: Vec<PublicKey>,
-    /// Pre-shared keys that senders may have instead, each with a name of its own: it tells their
-    /// holders apart.
+    /// Pre-shared keys of accepted senders. Each has its own name, which distinguishes their
+    /// holders.
     pub shared: Vec<(Arc<str>, SharedKey)>,
 }
 
@@ -32,7 +31,7 @@ impl WhoMay {
     }
 }
 
-/// What all streams of a node share.
+/// State shared by all streams of a node.
 #[derive(Debug)]
 pub struct NodeKeys {
     own: Option<SecretKey>,
@@ -41,28 +40,28 @@ pub struct NodeKeys {
     transfers: Mutex<Transfers>,
 }
 
-/// The keys of transfers.
+/// Keys of the transfers of one sender.
 #[derive(Debug, Default)]
 struct Transfers {
-    /// Those last asked for come last.
+    /// In the order of the last request, the newest last.
     kept: VecDeque<(TransferId, Arc<TransferKeys>)>,
     /// See [`NodeKeys::set_live`].
     live: [Option<TransferId>; 2],
 }
 
 impl NodeKeys {
-    /// For those who may.
+    /// Creates the state of a node that accepts these senders.
     pub fn new(who: WhoMay) -> Arc<Self> {
         let senders = Roster::new(who.peers());
         let WhoMay { own, shared, .. } = who;
         Arc::new(Self { own, shared: RwLock::new(shared), senders, transfers: Mutex::default() })
     }
 
-    /// From now on takes files only from these senders; the node's own key stays. Streams of other
-    /// senders are reset on their next octet, and the keys of their transfers are forgotten.
+    /// Replaces the list of senders; the node's own key stays. Streams of senders that are no
+    /// longer listed are reset on their next byte, and the keys of their transfers are dropped.
     pub fn reload(&self, who: WhoMay) {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
-        // Another key under a name that is known has another holder.
+        // A changed key under a known name means another holder.
         let is_other = |(name, key): &(Arc<str>, SharedKey)| {
             shared.iter().any(|(known, old)| known == name && old.octets() != key.octets())
         };
@@ -72,6 +71,8 @@ impl NodeKeys {
             .filter(|entry| is_other(entry))
             .map(|(name, _)| Peer::Shared(Arc::clone(name)))
             .collect();
+        // Reloading without these peers revokes their old members, so that the next call creates
+        // new ones.
         self.senders.reload(who.peers().filter(|peer| !others.contains(peer)));
         self.senders.reload(who.peers());
         *shared = who.shared;
@@ -80,14 +81,14 @@ impl NodeKeys {
         transfers.kept.retain(|(_, keys)| !keys.is_revoked());
     }
 
-    /// The machine's present transfer, and the one that its owner is asked about. No request evicts
-    /// their keys, also not one of the same sender.
+    /// Sets the machine's current transfer, and the transfer that its owner is deciding about. No
+    /// request evicts the keys of these, not even a request of the same sender.
     pub fn set_live(&self, live: [Option<TransferId>; 2]) {
         self.transfers.lock().unwrap_or_else(PoisonError::into_inner).live = live;
     }
 
     /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is
-    /// called with each higher number, and has stored it when it returns: without a ledger a
+    /// called with each higher number and must have stored it when it returns. Without a ledger, a
     /// restarted node answers each recorded greeting once more.
     pub fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
         self.senders.remember(floors, ledger);
@@ -102,29 +103,30 @@ impl NodeKeys {
         self.own.as_ref()
     }
 
-    /// All pre-shared keys.
+    /// All pre-shared keys with their names.
     pub(crate) fn shared(&self) -> Vec<(Arc<str>, SharedKey)> {
         self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The peer, if it is known.
+    /// Returns the peer, if it is accepted.
     pub(crate) fn find(&self, peer: &Peer) -> Option<Arc<Member>> {
         self.senders.find(peer)
     }
 
-    /// A greeting of this sender with this number has not been here before.
+    /// True if no greeting of this sender with this number was seen before.
     pub(crate) fn admit(&self, sender: &Member, number: u64) -> bool {
         self.senders.admit(sender, number)
     }
 
-    /// The keys of a transfer that has been asked for.
+    /// The keys of a requested transfer.
     pub fn of(&self, transfer: TransferId) -> Option<Arc<TransferKeys>> {
         let transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
         transfers.kept.iter().find(|(id, _)| *id == transfer).map(|(_, keys)| Arc::clone(keys))
     }
 
-    /// A sender asks for a transfer. Its sessions use these keys from now on; false if the transfer
-    /// is another sender's. What a sender asks for pushes out only what it has asked for itself.
+    /// Stores the keys of a transfer that a sender requests; its sessions use them from now on.
+    /// Returns false if the transfer belongs to another sender. A request evicts only keys of the
+    /// same sender.
     pub(crate) fn bind(&self, transfer: TransferId, keys: &Arc<TransferKeys>) -> bool {
         let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
         let Transfers { kept, live } = &mut *transfers;
@@ -137,6 +139,7 @@ impl NodeKeys {
         kept.push_back((transfer, Arc::clone(keys)));
         let of_the_same = |(_, other): &(TransferId, Arc<TransferKeys>)| other.sender() == keys.sender();
         if kept.iter().filter(|entry| of_the_same(entry)).count() > KEPT {
+            // Only keys of the same sender: no sender can evict the keys of another.
             let oldest = kept.iter().position(|entry| of_the_same(entry) && !live.contains(&Some(entry.0)));
             oldest.map(|index| kept.remove(index));
         }

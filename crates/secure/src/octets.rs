@@ -1,4 +1,4 @@
-//! The octets of keys: where they come from and how they are shown.
+//! The bytes of keys: generation, hexadecimal form, and overwriting on drop.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -6,21 +6,21 @@ use core::fmt;
 #[cfg(feature = "std")]
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
-/// Octets of each key.
+/// Length of each key in bytes.
 pub(crate) const KEY: usize = 32;
 
-/// The host gives no random numbers.
+/// The host provides no random numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the operating system provides no random numbers")]
 pub struct NoEntropy;
 
-/// Octets of a secret key. They are boxed, as a move of the owner would leave a copy behind, and
-/// overwritten on drop.
+/// The bytes of a secret key. They are boxed because moving an unboxed value would leave a copy
+/// behind. Drop overwrites them.
 #[derive(Clone)]
 pub(crate) struct Secret(Box<[u8; KEY]>);
 
 impl Secret {
-    /// Random octets.
+    /// Generates random bytes.
     #[cfg(feature = "std")]
     pub(crate) fn random() -> Result<Self, NoEntropy> {
         let mut secret = Self(Box::new([0; KEY]));
@@ -29,14 +29,14 @@ impl Secret {
         Ok(secret)
     }
 
-    /// Of these octets, whose first place is the caller's to overwrite.
+    /// Copies these bytes. The caller overwrites the original.
     pub(crate) fn new(octets: &[u8; KEY]) -> Self {
         let mut secret = Self(Box::new([0; KEY]));
         secret.0.copy_from_slice(octets);
         secret
     }
 
-    /// From hexadecimal; `None` unless it has exactly this length.
+    /// Parses hexadecimal; `None` unless the length is exact.
     pub(crate) fn from_hex(digits: &str) -> Option<Self> {
         let mut secret = Self(Box::new([0; KEY]));
         read_hex(digits, &mut secret.0[..]).then_some(secret)
@@ -55,13 +55,14 @@ impl Drop for Secret {
     }
 }
 
-/// Overwrites what an optimiser would otherwise leave, as the value is not read again.
+/// Overwrites the bytes. The value is not read again, so without care the optimiser would remove
+/// the write.
 fn overwrite(octets: &mut [u8; KEY]) {
     *octets = [0; KEY];
     core::hint::black_box(octets);
 }
 
-/// Octets in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -70,7 +71,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Octets from hexadecimal, if they are just so many.
+/// Parses exactly `N` bytes of hexadecimal.
 pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let mut octets = [0; N];
     read_hex(digits, &mut octets).then_some(octets)
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     std::thread_local! {
-        /// What was in the memory of the last key that went.
+        /// Content of the memory of the last dropped key.
         pub(super) static LEFT: core::cell::Cell<[u8; KEY]> = const { core::cell::Cell::new([0xff; KEY]) };
     }
 
@@ -103,8 +104,7 @@ mod tests {
         assert_eq!(LEFT.get(), [0; KEY]);
     }
 
-    /// A key that is moved has its octets where they were: a move leaves no copy that is not
-    /// overwritten.
+    /// A move of a key does not move its bytes, so no copy remains that is not overwritten.
     #[test]
     fn a_key_that_is_moved_leaves_no_copy() {
         use crate::{KeyText, SecretKey, SharedKey, SigningKey, WhoMay};

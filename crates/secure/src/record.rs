@@ -1,8 +1,8 @@
-//! Records: what is written on a stream once two know each other.
+//! Records: the encrypted messages of a stream after the handshake.
 //!
-//! A record's nonce is not sent. It is the number of the stream within its transfer and the number
-//! of the record within its stream, so that a record that is replayed, left out, or moved to
-//! another stream does not open.
+//! The nonce of a record is not sent. It consists of the number of the stream within its transfer
+//! and the number of the record within its stream. A record that is replayed, omitted, or moved to
+//! another stream therefore does not open.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::keys::PublicKey;
 use crate::layout::{LENGTH, OVERHEAD, TAG, nonce};
 use crate::roster::{Member, Peer};
 
-/// Octets of plaintext in one record, at most.
+/// Length limit of the plaintext of one record in bytes.
 pub const MAX_PLAIN: usize = 16 << 10;
 
 /// The keys of one transfer, which all of its streams use.
 pub struct TransferKeys {
     noise: StatelessTransportState,
-    /// At a node: who has asked for the transfer.
+    /// At a node: the sender that requested the transfer.
     member: Option<Arc<Member>>,
-    /// Which streams have a sealer: each number has one.
+    /// Bitmap of the stream numbers for which a sealer was created.
     used: [AtomicU64; 4],
 }
 
 impl TransferKeys {
-    /// Those that a handshake has led to.
+    /// The keys that result from a handshake.
     pub(crate) fn new(noise: HandshakeState, member: Option<Arc<Member>>) -> Result<Self, Failed> {
         Ok(Self { noise: noise.into_stateless_transport_mode()?, member, used: Default::default() })
     }
@@ -39,30 +39,30 @@ impl TransferKeys {
         self.member.as_ref()
     }
 
-    /// At a node: who has asked for the transfer.
+    /// At a node: the sender that requested the transfer.
     pub(crate) fn sender(&self) -> Option<&Peer> {
         self.member.as_ref().map(|member| &member.peer)
     }
 
-    /// At a node: its sender is not known any more.
+    /// At a node: true if the sender's key was revoked.
     pub(crate) fn is_revoked(&self) -> bool {
         self.member.as_ref().is_some_and(|member| member.is_revoked())
     }
 
-    /// Who is at the other end; `None` if all that is known is that it has the shared key.
+    /// The peer's public key; `None` with a pre-shared key.
     pub fn peer(&self) -> Option<PublicKey> {
         greeting::peer(self.noise.get_remote_static())
     }
 
-    /// What seals the stream with this number; `None` if it was handed out before. Nonces are
-    /// counted from there, so that none is ever used twice under these keys.
+    /// Creates the sealer of the stream with this number; `None` if one was created before. The
+    /// sealer counts nonces from the start, so a second one would reuse them.
     pub(crate) fn sealer(self: &Arc<Self>, stream: u8) -> Option<Sealer> {
         let bit = 1 << (stream % 64);
         let was = self.used[usize::from(stream / 64)].fetch_or(bit, Ordering::Relaxed);
         (was & bit == 0).then(|| Sealer { keys: Arc::clone(self), count: Count::new(stream) })
     }
 
-    /// What opens the stream with this number. Opening a record twice does no harm.
+    /// Creates an opener of the stream with this number. Opening a record twice is harmless.
     pub(crate) fn opener(self: &Arc<Self>, stream: u8) -> Opener {
         Opener { keys: Arc::clone(self), count: Count::new(stream) }
     }
@@ -74,12 +74,12 @@ impl fmt::Debug for TransferKeys {
     }
 }
 
-/// Records of one direction of one stream at most: the nonce has 56 bits for their number, and
-/// Noise keeps 2^64 - 1 for itself.
+/// Number of records in one direction of a stream: the nonce has 56 bits for it, and Noise reserves
+/// 2^64 - 1.
 const RECORDS: u64 = (1 << 56) - 1;
 
-/// Records of one direction of one stream, as they are counted. It is never copied: a copy would
-/// give each nonce again.
+/// Counts the records in one direction of a stream. The type is not `Clone`, since a copy would
+/// reuse nonces.
 #[derive(Debug)]
 struct Count {
     stream: u8,
@@ -91,7 +91,7 @@ impl Count {
         Self { stream, records: 0 }
     }
 
-    /// The next nonce; `None` once all are used.
+    /// The next nonce; `None` when all are used.
     fn next(&mut self) -> Option<u64> {
         let record = self.records;
         self.records = record + u64::from(record < RECORDS);
@@ -99,7 +99,7 @@ impl Count {
     }
 }
 
-/// Seals what is written on one stream. [`TransferKeys::sealer`] gives out one for each number.
+/// Seals the records of one stream. [`TransferKeys::sealer`] creates one per number.
 #[derive(Debug)]
 pub(crate) struct Sealer {
     keys: Arc<TransferKeys>,
@@ -107,7 +107,7 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Seals one record of at most [`MAX_PLAIN`] octets.
+    /// Seals one record of at most [`MAX_PLAIN`] bytes.
     pub(crate) fn seal(&mut self, plain: &[u8]) -> Result<Bytes, Failed> {
         let nonce = self.count.next().ok_or(Failed)?;
         let mut octets = BytesMut::zeroed(plain.len() + OVERHEAD);
@@ -118,7 +118,7 @@ impl Sealer {
     }
 }
 
-/// Opens what is read from one stream.
+/// Opens the records of one stream.
 #[derive(Debug)]
 pub(crate) struct Opener {
     keys: Arc<TransferKeys>,
@@ -126,12 +126,12 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    /// Whose keys these are.
+    /// The keys of the transfer.
     pub(crate) fn keys(&self) -> &Arc<TransferKeys> {
         &self.keys
     }
 
-    /// Opens all records that are whole, into one piece.
+    /// Opens all complete records and concatenates their plaintext.
     pub(crate) fn open(&mut self, frames: &mut Frames) -> Result<Bytes, Bad> {
         let mut plain = BytesMut::new();
         while let Some(sealed) = frames.next(MAX_PLAIN + TAG)? {
@@ -147,12 +147,12 @@ impl Opener {
     }
 }
 
-/// Why records cannot be opened.
+/// Why a record cannot be opened.
 #[derive(Debug)]
 pub(crate) enum Bad {
-    /// Its length cannot be.
+    /// Its length is invalid.
     Length,
-    /// It does not belong here, or was changed.
+    /// Its tag is wrong: the record was changed, or is at another position.
     Tag,
 }
 
@@ -181,16 +181,16 @@ mod tests {
         [near, far].map(|noise| Arc::new(TransferKeys::new(noise, None).unwrap()))
     }
 
-    /// The key schedule up to 65,535 sessions. One handshake has numbers for 255 sessions; the next
-    /// one begins anew with other keys. The plaintext is always the same: the same key and nonce
-    /// would give the same record.
+    /// The key schedule for 65,535 sessions. One handshake has numbers for 255 sessions; the next
+    /// handshake has other keys. The plaintext is constant, so the same key and nonce would give
+    /// the same record.
     #[test]
     fn no_key_and_nonce_seal_twice_in_65535_sessions() {
         const SESSIONS: usize = 65_535;
         const RECORDS: usize = 3;
         let mut records = HashSet::new();
         let mut handshakes = 0;
-        // A sender that counts its sessions in one octet, whatever becomes of that.
+        // A sender that counts its sessions in one byte and lets the counter wrap.
         let mut number = u8::MAX;
         let mut keys = pair();
         keys.iter().for_each(|keys| drop(keys.sealer(number)));
@@ -218,7 +218,7 @@ mod tests {
         }
         assert_eq!(handshakes, SESSIONS / 255);
         assert_eq!(records.len(), (SESSIONS * RECORDS + handshakes) * 2);
-        // All numbers of one handshake, each asked for 257 times.
+        // All numbers of one handshake, each requested 257 times.
         let [near, _] = pair();
         let given = (0..=u16::MAX).filter(|number| near.sealer(*number as u8).is_some()).count();
         assert_eq!(given, 256);

@@ -1,4 +1,4 @@
-//! Peers that a node or a gateway knows, and which of their greetings have been here before.
+//! The peers that a node or a gateway accepts, and replay protection for their greetings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,22 +7,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::keys::PublicKey;
 
-/// Greetings of one peer that are remembered one by one; older ones are refused all together.
+/// Number of greetings of one peer that are remembered individually; older numbers are all refused.
 const REMEMBERED: usize = 16 << 10;
 
-/// A peer, by the key that it has shown.
+/// A peer, identified by its key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Peer {
-    /// The owner of the secret key that belongs to this one.
+    /// The owner of this public key.
     Known(PublicKey),
-    /// A holder of the pre-shared key of this name.
+    /// A holder of the pre-shared key with this name.
     Shared(Arc<str>),
 }
 
-/// Stores the highest number of a sender's greetings before the greeting is acted upon.
+/// Stores the highest greeting number of a sender before the greeting is processed.
 pub type Ledger = Box<dyn Fn(PublicKey, u64) + Send + Sync>;
 
-/// A peer that is known, or was: connections hold it, and learn from it that the key was revoked.
+/// A peer that is or was accepted. Connections hold it to learn whether its key was revoked.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) peer: Peer,
@@ -35,27 +35,29 @@ impl Member {
         Arc::new(Self { peer, revoked: AtomicBool::new(false), seen: Mutex::new(seen) })
     }
 
-    /// Its key is not known any more.
+    /// True if the key is no longer accepted.
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Relaxed)
     }
 }
 
-/// The greetings of one peer: each has a number of its own, which only grows.
+/// The greetings seen from one peer, whose numbers rise.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Up to here all are refused.
+    /// Numbers up to this one are refused.
     floor: u64,
     numbers: BTreeSet<u64>,
 }
 
 impl Seen {
-    /// Takes a number that is new: true if it is the highest so far, `None` if it is not new.
+    /// Records a new number. Returns true if it is the highest so far, `None` if it was seen
+    /// before.
     fn admit(&mut self, number: u64) -> Option<bool> {
         let highest = self.numbers.last().copied().unwrap_or(self.floor);
         if number <= self.floor || !self.numbers.insert(number) {
             return None;
         }
+        // Bounds the memory: every number up to the smallest remembered one is refused.
         if self.numbers.len() > REMEMBERED
             && let Some(oldest) = self.numbers.pop_first()
         {
@@ -65,10 +67,11 @@ impl Seen {
     }
 }
 
-/// All who are known.
+/// All accepted peers.
 #[derive(Default)]
 pub(crate) struct Roster {
-    /// With those whose keys were revoked: their greetings stay refused if they come back.
+    /// Revoked peers stay here, so that their old greetings are still refused if the key is
+    /// accepted again.
     members: RwLock<BTreeMap<Peer, Arc<Member>>>,
     ledger: OnceLock<Ledger>,
 }
@@ -80,7 +83,7 @@ impl Roster {
         roster
     }
 
-    /// From now on knows only these peers.
+    /// Replaces the accepted peers.
     pub(crate) fn reload(&self, peers: impl IntoIterator<Item = Peer>) {
         let peers: BTreeSet<Peer> = peers.into_iter().collect();
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
@@ -89,6 +92,8 @@ impl Roster {
         }
         for peer in peers {
             let known = members.get(&peer);
+            // A new member, since streams that hold the old one must stay revoked. It takes over
+            // the numbers seen.
             if known.is_none_or(|member| member.is_revoked()) {
                 let seen = known.map(|known| {
                     std::mem::take(&mut *known.seen.lock().unwrap_or_else(PoisonError::into_inner))
@@ -98,13 +103,15 @@ impl Roster {
         }
     }
 
-    /// Refuses what these senders have said before, up to these numbers, and tells `ledger` of
-    /// every higher one.
+    /// Refuses greetings of these senders up to these numbers, and reports every higher number to
+    /// `ledger`.
     pub(crate) fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         for (sender, floor) in floors {
             let peer = Peer::Known(sender);
             let member = members.entry(peer.clone()).or_insert_with(|| {
+                // Not accepted yet. If it is accepted later, its stored greetings must stay
+                // refused.
                 let member = Member::new(peer, Seen::default());
                 member.revoked.store(true, Ordering::Relaxed);
                 member
@@ -116,18 +123,18 @@ impl Roster {
         let _ = self.ledger.set(ledger);
     }
 
-    /// The peer with this key, if it is known.
+    /// Returns the peer with this key, if it is accepted.
     pub(crate) fn find(&self, peer: &Peer) -> Option<Arc<Member>> {
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
         members.get(peer).filter(|member| !member.is_revoked()).cloned()
     }
 
-    /// A greeting with this number is new. The ledger has it when this returns.
+    /// True if a greeting with this number is new. The ledger has stored it when this returns.
     pub(crate) fn admit(&self, member: &Member, number: u64) -> bool {
         let mut seen = member.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = seen.admit(number);
-        // Holders of a pre-shared key may have clocks of their own: what was highest says nothing
-        // of the others.
+        // Holders of one pre-shared key may have different clocks, so the highest number of one
+        // says nothing about the others.
         if let (Some(true), Peer::Known(sender), Some(ledger)) = (admitted, &member.peer, self.ledger.get()) {
             ledger(*sender, number);
         }
@@ -167,7 +174,7 @@ mod tests {
         assert!(member.seen.lock().unwrap().numbers.len() <= REMEMBERED);
     }
 
-    /// The ledger has one number for each sender, whatever the number of greetings.
+    /// The ledger stores one number for each sender, regardless of the number of greetings.
     #[test]
     fn after_a_restart_what_the_ledger_has_is_refused_and_what_is_higher_is_not() {
         let stored = Arc::new(Mutex::new(BTreeMap::new()));

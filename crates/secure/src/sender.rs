@@ -1,4 +1,4 @@
-//! The sender's side: who it is, whom it sends to, and the keys that both have come to.
+//! Sender side: its own key, the node's key, and the keys agreed with the node.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,32 +7,32 @@ use crate::greeting::{Pattern, Proof};
 use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::record::TransferKeys;
 
-/// How sender and node know each other.
+/// How sender and node authenticate each other.
 #[derive(Clone, Debug)]
 pub enum Acquaintance {
-    /// By their public keys: this is the node's.
+    /// By public keys; this is the node's.
     Known(PublicKey),
-    /// By a key that both have.
+    /// By a pre-shared key.
     Shared(SharedKey),
 }
 
-/// What all streams of one transfer share at its sender.
+/// State shared by all streams of one transfer at its sender.
 #[derive(Debug)]
 pub struct SenderKeys {
     own: SecretKey,
     node: Acquaintance,
-    /// The least number of the next greeting.
+    /// Lower bound of the next greeting number.
     number: AtomicU64,
     clock: fn() -> u64,
-    /// Of the last handshake with the node that held.
+    /// Keys of the last successful handshake with the node.
     transfer: Mutex<Option<Arc<TransferKeys>>>,
 }
 
 impl SenderKeys {
-    /// For a transfer from `own` to `node`. Each greeting has a higher number than the last, and at
-    /// least that of `clock`, which has to be more than any that this key has used before:
-    /// microseconds since 1970 are. Who asks the clock each time is also ahead of another process
-    /// with the same key that began later.
+    /// Creates the state of a transfer from `own` to `node`. Each greeting has a higher number than
+    /// the last and at least the value of `clock`, which must exceed every number used before with
+    /// this key; microseconds since 1970 do. Because the clock is read for each greeting, a
+    /// long-running process stays ahead of a process with the same key that began later.
     pub fn new(own: SecretKey, node: Acquaintance, clock: fn() -> u64) -> Arc<Self> {
         Arc::new(Self { own, node, number: AtomicU64::new(0), clock, transfer: Mutex::default() })
     }
@@ -58,7 +58,7 @@ impl SenderKeys {
     pub(crate) fn next_number(&self) -> u64 {
         let now = (self.clock)();
         let next = |least: u64| Some(least.max(now).saturating_add(1));
-        // It is never `None`.
+        // `next` never returns `None`, so this is always `Ok`.
         let last = self.number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         last.unwrap_or_default().max(now)
     }

@@ -1,9 +1,8 @@
-//! Detached Ed25519 signatures over files, for a node that hands on nothing that its owner has not
-//! signed.
+//! Detached Ed25519 signatures over files, for a node that accepts only files signed by its owner.
 //!
-//! What is signed is not the file but its length and SHA-256, behind a text that no other program
-//! signs: the signature can be checked before the first octet has come, and the octets against the
-//! digest as they come.
+//! The signature covers not the file but its length and SHA-256, after a text that no other program
+//! signs. The signature can therefore be checked before the first byte arrives, and the bytes
+//! against the digest as they arrive.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -15,20 +14,20 @@ use crate::octets::{Hex, KEY, from_hex};
 #[cfg(feature = "std")]
 use crate::octets::{NoEntropy, Secret};
 
-/// Octets of a signature.
+/// Length of a signature in bytes.
 const SIGNATURE: usize = 64;
 
-/// What a file is: its length and its SHA-256.
+/// Identifies a file by length and SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileDigest {
-    /// Octets.
+    /// Length in bytes.
     pub length: u64,
-    /// SHA-256 of them all.
+    /// SHA-256 of the content.
     pub sha256: [u8; 32],
 }
 
 impl FileDigest {
-    /// What is signed.
+    /// The bytes that are signed.
     fn statement(&self) -> [u8; STATEMENT.len() + 8 + 32] {
         let mut statement = [0; STATEMENT.len() + 8 + 32];
         statement[..STATEMENT.len()].copy_from_slice(STATEMENT);
@@ -40,7 +39,7 @@ impl FileDigest {
 
 const STATEMENT: &[u8; 28] = b"anabranch file signature, 1\n";
 
-/// A signature (RFC 8032).
+/// An Ed25519 signature (RFC 8032).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Signature(pub [u8; SIGNATURE]);
 
@@ -50,7 +49,7 @@ impl fmt::Display for Signature {
     }
 }
 
-/// A text that is no signature.
+/// A text that is not a signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("not a signature: expected 128 hexadecimal digits")]
 pub struct BadSignature;
@@ -63,27 +62,27 @@ impl FromStr for Signature {
     }
 }
 
-/// Who signs: an Ed25519 private key. It is not shown by `Debug`.
+/// The signer's Ed25519 private key. `Debug` does not show it.
 ///
-/// It stays in one place while it is moved, and is overwritten there when it goes.
+/// A move does not copy its bytes, and drop overwrites them.
 #[derive(Clone)]
 pub struct SigningKey(Box<ed25519_dalek::SigningKey>);
 
-/// Whose signatures are believed: an Ed25519 public key.
+/// The Ed25519 public key of a trusted signer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
 
 impl SigningKey {
-    /// A new one.
+    /// Generates a key.
     ///
     /// # Errors
-    /// The host has no entropy to give.
+    /// The host provides no entropy.
     #[cfg(feature = "std")]
     pub fn generate() -> Result<Self, NoEntropy> {
         Secret::random().map(|secret| Self::new(secret.octets()))
     }
 
-    /// Of these octets.
+    /// Creates a key from these bytes.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
         Self::new(&octets)
     }
@@ -97,7 +96,7 @@ impl SigningKey {
         &raw const *self.0
     }
 
-    /// What others may know.
+    /// The public key.
     pub fn verifying(&self) -> VerifyingKey {
         VerifyingKey(self.0.verifying_key())
     }
@@ -107,7 +106,7 @@ impl SigningKey {
         self.sign_octets(&file.statement())
     }
 
-    /// Signs a statement that says itself what it is.
+    /// Signs a statement that identifies its own purpose.
     pub(crate) fn sign_octets(&self, statement: &[u8]) -> Signature {
         Signature(self.0.sign(statement).to_bytes())
     }
@@ -118,12 +117,12 @@ impl SigningKey {
 }
 
 impl VerifyingKey {
-    /// Of these octets; `None` if they are no point of the curve.
+    /// Creates a key from these bytes; `None` if they are not a point of the curve.
     pub fn from_octets(octets: &[u8; KEY]) -> Option<Self> {
         ed25519_dalek::VerifyingKey::from_bytes(octets).ok().map(Self)
     }
 
-    /// Whether this key's owner has signed `file`.
+    /// True if `signature` is a valid signature of this key over `file`.
     pub fn has_signed(&self, file: &FileDigest, signature: &Signature) -> bool {
         self.has_signed_octets(&file.statement(), signature)
     }
@@ -138,7 +137,7 @@ impl VerifyingKey {
         small::holds(&self.0, statement, &signature.0)
     }
 
-    /// The octets of the key.
+    /// The bytes of the key.
     pub fn octets(&self) -> [u8; KEY] {
         self.0.to_bytes()
     }
@@ -156,8 +155,8 @@ impl fmt::Debug for VerifyingKey {
     }
 }
 
-/// What `ed25519_dalek`'s `verify_strict` does, with two multiplications one after the other
-/// instead of one of two points: it takes longer, and 3 kB of stack less.
+/// The check of `ed25519_dalek`'s `verify_strict`, with two single multiplications in sequence
+/// instead of one double multiplication: slower, but with 3 kB less stack.
 #[cfg(any(test, not(feature = "std")))]
 mod small {
     use curve25519_dalek::constants::ED25519_BASEPOINT_POINT;
@@ -167,8 +166,8 @@ mod small {
 
     use super::SIGNATURE;
 
-    /// RFC 8032, section 5.1.7, without cofactors. Points of small order are refused, as signatures
-    /// by them hold for many statements.
+    /// Verification as in RFC 8032, section 5.1.7, without cofactors. Points of small order are
+    /// refused, since their signatures are valid for many statements.
     pub(super) fn holds(
         key: &ed25519_dalek::VerifyingKey,
         statement: &[u8],
@@ -185,7 +184,8 @@ mod small {
         sum(&negated, &product(&ED25519_BASEPOINT_POINT, &s)).as_bytes() == r
     }
 
-    // Apart, so that what one has on the stack makes way for the next.
+    // Separate functions without inlining, so that the stack of each is free before the next one
+    // runs.
 
     #[inline(never)]
     fn is_of_large_order(point: &[u8; 32]) -> bool {
@@ -229,8 +229,8 @@ mod tests {
         }
     }
 
-    /// Both ways to check agree: on signatures, on changed ones, and on those that only a check
-    /// that is not strict lets through.
+    /// Both implementations agree on valid signatures, on changed ones, and on those that only a
+    /// lax check accepts.
     #[test]
     fn the_small_check_agrees_with_the_library_s() {
         use curve25519_dalek::constants::EIGHT_TORSION;
@@ -254,7 +254,7 @@ mod tests {
                 flipped[bit / 8] ^= 1 << (bit % 8);
                 assert!(!agree(&key, &statement, flipped), "bit {bit}");
             }
-            // The same scalar, not reduced: the order of the group, added.
+            // The same scalar, not reduced: the group order is added.
             let order = -Scalar::ONE;
             let mut carry = 1u16;
             let mut long = signature;
@@ -265,7 +265,7 @@ mod tests {
             }
             assert!(!agree(&key, &statement, long), "a scalar that is not canonical");
         }
-        // A key and a point of small order: the equation holds for any statement with the scalar 0.
+        // A key and a point of small order: with the scalar 0 the equation holds for any statement.
         for key in EIGHT_TORSION {
             let Ok(key) = ed25519_dalek::VerifyingKey::from_bytes(key.compress().as_bytes()) else {
                 continue;

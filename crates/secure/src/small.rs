@@ -1,9 +1,8 @@
-//! The node's side for machines with little memory: the same octets on the wire as [`Guard`](crate)
-//! of a larger node, in buffers whose size is known before. It needs `alloc` alone, and its entropy
-//! is given to it.
+//! Node side for devices with little memory: the wire format of [`Guard`](crate), in buffers of
+//! known size. It needs only `alloc`; the caller provides entropy.
 //!
-//! It does not remember greetings: one that is recorded and sent again is answered again, which
-//! costs the node a handshake and gains its sender nothing, as the keys are new each time.
+//! It does not remember greetings: a replayed greeting is answered again. This costs the node a
+//! handshake but does not help the attacker, since the keys are new each time.
 
 mod noise;
 
@@ -22,15 +21,15 @@ use anabranch_wire::set::{
 };
 use bytes::Bytes;
 
-/// Where random octets come from: the machine's owner knows.
+/// Source of random bytes, provided by the platform.
 pub type Entropy = fn(&mut [u8]) -> Result<(), NoEntropy>;
 
-/// Number of transfers whose keys are kept: the present one, and the one last asked for.
+/// Number of transfers whose keys are kept: the current one, and the last one requested.
 pub const KEPT: usize = 2;
 
-/// Octets of plaintext that a sender puts into a record at most, for a node with this buffer: an
-/// eighth of it, from 256 octets to 16 KiB. A node has to hold a record whole before it can open
-/// it, one for each session.
+/// Length limit of the plaintext in a record from a sender to a node with a buffer of this size: an
+/// eighth of the buffer, from 256 bytes to 16 KiB. A node must hold a whole record before it can
+/// open it, one per session.
 pub const fn record(buffer: u64) -> usize {
     let eighth = buffer / 8;
     if eighth < 256 {
@@ -42,8 +41,8 @@ pub const fn record(buffer: u64) -> usize {
     }
 }
 
-/// A stream is to be reset: its peer has not shown a key that is known, or what it sent was
-/// changed, out of place, or longer than there is room for.
+/// The stream must be reset: its peer has not proved a known key, or its input was changed,
+/// reordered, or too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the peer is not known, or its data was changed or is too long")]
 pub struct Refused;
@@ -51,12 +50,12 @@ pub struct Refused;
 /// The keys of one transfer.
 struct Keys {
     agreed: Agreed,
-    /// Streams that have begun: each number may once.
+    /// Bitmap of the streams that have begun; each number may begin once.
     begun: [AtomicU32; 8],
 }
 
 impl Keys {
-    /// Of no transfer.
+    /// A placeholder without a transfer.
     fn none() -> Self {
         Self { agreed: Agreed::none(), begun: Default::default() }
     }
@@ -71,26 +70,26 @@ impl Keys {
     }
 }
 
-/// The machine's present transfer, and the one that its owner is asked about.
+/// The machine's current transfer, and the transfer that its owner is deciding about.
 pub type Live = [Option<TransferId>; 2];
 
-/// Whom a node takes files from, and the keys of the transfers that they have asked for.
+/// The senders that a node accepts, and the keys of their transfers.
 pub struct Node {
     /// The node's own key; without it only senders with a pre-shared key can connect.
     pub own: Option<SecretKey>,
-    /// A key that a sender may have instead.
+    /// A pre-shared key that senders may use instead.
     pub shared: Option<SharedKey>,
-    /// Senders that are known.
+    /// Public keys of accepted senders.
     pub senders: Vec<PublicKey>,
-    /// Entropy of the machine.
+    /// Source of entropy.
     pub entropy: Entropy,
     transfers: [Option<(TransferId, Arc<Keys>)>; KEPT],
-    /// Memory for keys, made once: what comes and goes would leave holes in a small heap.
+    /// Memory for keys, allocated once: repeated allocation would fragment a small heap.
     pool: Vec<Arc<Keys>>,
 }
 
 impl Node {
-    /// A node before its first request, for this number of streams at once.
+    /// Creates a node for `streams` simultaneous streams, before its first request.
     pub fn new(
         own: Option<SecretKey>,
         shared: Option<SharedKey>,
@@ -98,20 +97,19 @@ impl Node {
         entropy: Entropy,
         streams: usize,
     ) -> Self {
-        // A stream that asks for a transfer has keys of its own.
+        // A stream that requests a transfer needs keys of its own.
         let mut pool = Vec::with_capacity(KEPT + streams);
         pool.resize_with(KEPT + streams, || Arc::new(Keys::none()));
         Self { own, shared, senders, entropy, transfers: [None, None], pool }
     }
 
-    /// Octets of heap for the keys of all transfers of a node with so many streams.
+    /// Heap bytes for the keys of all transfers of a node with this number of streams.
     pub const fn octets(streams: usize) -> usize {
         let keys = (size_of::<Keys>() + 2 * size_of::<usize>()).next_multiple_of(16);
         (KEPT + streams) * (keys + size_of::<usize>())
     }
 
-    /// The sender that has asked for a transfer; `None` if all that is known is that it has the
-    /// shared key.
+    /// The sender that requested a transfer; `None` if it is known only by the pre-shared key.
     pub fn sender(&self, transfer: TransferId) -> Option<PublicKey> {
         self.of(transfer)?.peer()
     }
@@ -120,18 +118,18 @@ impl Node {
         self.transfers.iter().flatten().find(|(id, _)| *id == transfer).map(|(_, keys)| keys)
     }
 
-    /// A sender asks for a transfer; false if that is another sender's. The keys of `live`
-    /// transfers are never evicted.
+    /// Stores the keys of a requested transfer. Returns false if the transfer belongs to another
+    /// sender. Keys of `live` transfers are never evicted.
     fn bind(&mut self, transfer: TransferId, keys: &Arc<Keys>, live: Live) -> bool {
         if self.of(transfer).is_some_and(|known| known.peer() != keys.peer()) {
             return false;
         }
-        // The last one that was asked for is the first.
+        // Entries are in the order of the last request, newest first.
         let number = |kept: &Option<(TransferId, _)>| kept.as_ref().map(|(id, _)| *id);
         let same = self.transfers.iter().position(|kept| number(kept) == Some(transfer));
         let is_free = |kept: &Option<_>| number(kept).is_none_or(|id| !live.contains(&Some(id)));
         let Some(place) = same.or_else(|| self.transfers.iter().rposition(is_free)) else {
-            // All places are live: the machine answers that it is busy.
+            // All places are live: the machine will answer that it is busy.
             return true;
         };
         self.transfers[place] = Some((transfer, Arc::clone(keys)));
@@ -150,6 +148,7 @@ impl Node {
         (self.entropy)(&mut ephemeral).map_err(|_| Refused)?;
         let ephemeral = SecretKey::from_octets(ephemeral);
         let (agreed, answer) = respond(own, message, &ephemeral, |sender| self.senders.contains(sender))?;
+        // An entry to which no stream and no transfer refers.
         let free = self.pool.iter_mut().find(|keys| Arc::strong_count(keys) == 1).ok_or(Refused)?;
         *Arc::get_mut(free).ok_or(Refused)? = Keys { agreed, begun: Default::default() };
         Ok((Arc::clone(free), answer))
@@ -162,33 +161,33 @@ impl fmt::Debug for Node {
     }
 }
 
-/// How far a stream is.
+/// State of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// Its first octet has not come.
+    /// No byte has arrived.
     Fresh,
-    /// A greeting, not all of it.
+    /// Part of a greeting has arrived.
     Greeting(Pattern),
-    /// The JOIN of the gateway, not all of it.
+    /// Part of the gateway's JOIN has arrived.
     Joining,
-    /// The first record has to begin with a REQUEST.
+    /// The first record must begin with a REQUEST.
     Request,
-    /// The first record has to begin with this JOIN.
+    /// The first record must begin with this JOIN.
     Proof(Join),
-    /// Records of a control stream, which has asked for this transfer.
+    /// Records of a control stream that requested this transfer.
     Control(TransferId),
     /// Records of a session.
     Session,
 }
 
-/// What octets of a stream lead to.
+/// Result of processing bytes of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
-    /// Nothing yet.
+    /// More bytes are needed.
     Nothing,
     /// An answer to the peer.
     Answer(Bytes),
-    /// Octets for the machine.
+    /// Plaintext for the machine.
     Plain(Vec<u8>),
 }
 
@@ -197,40 +196,40 @@ pub struct Stream {
     stage: Stage,
     keys: Option<Arc<Keys>>,
     number: u8,
-    /// Records opened and sealed.
+    /// Numbers of records opened and sealed.
     opened: u64,
     sealed: u64,
-    /// What has come of a greeting, a JOIN or a record; its capacity is the bound.
+    /// The received part of a greeting, a JOIN or a record; its capacity is the limit.
     frame: Vec<u8>,
 }
 
 impl Stream {
-    /// Octets of heap for a stream that takes records of `most` octets.
+    /// Heap bytes of a stream whose records have at most `most` bytes of plaintext.
     pub const fn octets(most: usize) -> usize {
         let record = most + OVERHEAD;
         let greeting = LENGTH + MAX_GREETING;
         if record > greeting { record } else { greeting }
     }
 
-    /// A stream that has just begun, for records of at most `most` octets.
+    /// Creates a stream for records of at most `most` bytes of plaintext.
     pub fn new(most: usize) -> Self {
         let frame = Vec::with_capacity(Self::octets(most));
         Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame }
     }
 
-    /// Begins anew, for another connection in the same memory.
+    /// Prepares the stream for another connection in the same memory.
     pub fn reset(&mut self) {
         self.frame.clear();
         let frame = core::mem::take(&mut self.frame);
         *self = Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame };
     }
 
-    /// Takes octets from the socket, up to the end of one message or record, so that a call
-    /// allocates no more than one of them needs. Returns their number, and what they lead to. The
-    /// keys of `live` transfers stay, whatever is asked for.
+    /// Takes bytes from the socket, up to the end of one message or record, so that a call
+    /// allocates no more than one of them needs. Returns the number of bytes taken and the result.
+    /// Keys of `live` transfers are kept regardless of the request.
     ///
     /// # Errors
-    /// The stream is to be reset.
+    /// The stream must be reset.
     pub fn read(&mut self, node: &mut Node, octets: &[u8], live: Live) -> Result<(usize, Said), Refused> {
         let mut taken = 0;
         while let Some(first) = octets.get(taken) {
@@ -239,7 +238,8 @@ impl Stream {
                     Beginning::Greeting(pattern) => Stage::Greeting(pattern),
                     Beginning::Other => Stage::Joining,
                 };
-                // The octet says what the stream is; that of a JOIN belongs to it.
+                // The first byte tells the type of the stream. A JOIN includes this byte; other
+                // types do not.
                 if self.stage != Stage::Joining {
                     taken += 1;
                     continue;
@@ -259,7 +259,7 @@ impl Stream {
         Ok((taken, Said::Nothing))
     }
 
-    /// Octets of what is coming, as far as is known.
+    /// Length of the expected message in bytes, as far as it is known.
     fn wanted(&self) -> Result<usize, Refused> {
         if self.stage == Stage::Joining {
             return Ok(JOIN);
@@ -274,7 +274,7 @@ impl Stream {
         Ok(LENGTH + length)
     }
 
-    /// A greeting, a JOIN or a record is all there.
+    /// Processes a complete greeting, JOIN or record.
     fn whole(&mut self, node: &mut Node, live: Live) -> Result<Said, Refused> {
         match self.stage {
             Stage::Fresh => Ok(Said::Nothing),
@@ -301,7 +301,7 @@ impl Stream {
             }
             Stage::Request => {
                 let plain = self.open()?;
-                // With a manifest it goes on in later records; the machine reads it.
+                // A request with a manifest continues in later records; the machine parses it.
                 let transfer = transfer_of_request(&plain).ok_or(Refused)?;
                 let keys = self.keys.as_ref().ok_or(Refused)?;
                 if !node.bind(transfer, keys, live) {
@@ -313,9 +313,9 @@ impl Stream {
             Stage::Control(transfer) => {
                 let plain = self.open()?;
                 let keys = self.keys.as_ref().ok_or(Refused)?;
-                // A request with a manifest takes several records. Requests of others may have
-                // evicted its keys in between, and the machine must not begin a transfer under the
-                // keys of another sender.
+                // A request with a manifest takes several records. Requests of other senders may
+                // have evicted its keys meanwhile, and the machine must not begin a transfer under
+                // another sender's keys.
                 let is_own = match node.of(transfer) {
                     Some(kept) => kept.peer() == keys.peer(),
                     None => node.bind(transfer, keys, live),
@@ -327,7 +327,8 @@ impl Stream {
                 let mut said = Vec::with_capacity(JOIN);
                 encode(&Message::Join(join), &mut said);
                 let keys = self.keys.as_ref().ok_or(Refused)?;
-                // The sender repeats what the gateway says for it: the gateway can change nothing.
+                // The sender repeats the JOIN inside its first record, so the gateway cannot change
+                // it.
                 if !plain.starts_with(&said) || !keys.begin(join.session) {
                     return Err(Refused);
                 }
@@ -338,7 +339,7 @@ impl Stream {
         }
     }
 
-    /// What is in a record.
+    /// Opens the record in `frame`.
     fn open(&mut self) -> Result<Vec<u8>, Refused> {
         let keys = self.keys.as_ref().ok_or(Refused)?;
         let sealed = &self.frame[LENGTH..];
@@ -348,10 +349,10 @@ impl Stream {
         Ok(plain)
     }
 
-    /// The machine writes at most 65,519 octets: the record.
+    /// Seals a record of at most 65,519 bytes written by the machine.
     ///
     /// # Errors
-    /// The peer has not shown who it is.
+    /// The peer has not proved its identity.
     pub fn seal(&mut self, octets: &[u8]) -> Result<Bytes, Refused> {
         let is_proven = matches!(self.stage, Stage::Control(_) | Stage::Session);
         let keys = self.keys.as_ref().filter(|_| is_proven).ok_or(Refused)?;
@@ -366,10 +367,10 @@ impl Stream {
         Ok(record.into())
     }
 
-    /// The peer will send no more.
+    /// Handles the end of the peer's stream.
     ///
     /// # Errors
-    /// It has stopped in the middle of something.
+    /// The peer stopped within a message or a record.
     pub fn end(&self) -> Result<(), Refused> {
         if self.frame.is_empty() { Ok(()) } else { Err(Refused) }
     }
@@ -381,7 +382,7 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// What octets begin with. No message to a node is longer than what is copied of them.
+/// Decodes the first item. No message to a node is longer than the part that is copied here.
 fn item(octets: &[u8]) -> Result<Option<Item>, anabranch_wire::set::DecodeError> {
     let mut decoder = Decoder::of_node();
     decoder.push(Bytes::copy_from_slice(&octets[..octets.len().min(MAX_NODE_HEADER)]));

@@ -1,5 +1,5 @@
-//! What a caching node thinks of one forwarded segment: its decision, with what the link layer
-//! reports of it and the timer looked after.
+//! Cost of one forwarded segment at a caching node: the decision, the reports of the link layer and
+//! the timer.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,8 +16,7 @@ fn address(last: u16) -> IpAddr {
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last))
 }
 
-/// One round of a connection: data forth and its acknowledgement back, with or without the rest of
-/// the work.
+/// One round of a connection: data and its acknowledgement, with or without the other work.
 struct Traffic {
     node: Node,
     now: Instant,

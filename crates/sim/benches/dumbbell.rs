@@ -1,6 +1,6 @@
-//! The dumbbell: 100 TCP flows, each from a sender of its own to a receiver of its own, share one 1
-//! Gbit/s bottleneck between two routers. Every data packet takes three links, every
-//! acknowledgement three back.
+//! The dumbbell: 100 TCP flows, each between its own sender and receiver, share one 1 Gbit/s
+//! bottleneck between two routers. Every data packet takes three links, and every acknowledgement
+//! three links back.
 
 use std::time::Duration as WallDuration;
 
@@ -12,7 +12,7 @@ mod support;
 
 use support::{after, delivered, dumbbell};
 
-/// Simulated.
+/// Simulated seconds.
 const SECONDS: u64 = 10;
 
 fn run(c: &mut Criterion) {

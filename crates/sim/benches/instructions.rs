@@ -1,6 +1,6 @@
-//! Instruction counts of the hot paths, which no neighbour on the machine disturbs. Needs valgrind
-//! and the program gungraun-runner; `cargo xtask bench` fetches both. Without them it says so and
-//! measures nothing.
+//! Instruction counts of the hot paths, which other processes on the machine do not disturb. Needs
+//! valgrind and the program gungraun-runner; `cargo xtask bench` fetches both. Without them it
+//! prints a notice and measures nothing.
 
 #![allow(missing_docs, reason = "the macros write what has none")]
 
@@ -24,7 +24,7 @@ use gungraun::{library_benchmark, library_benchmark_group};
 
 use support::{Star, dumbbell, one_hop};
 
-/// Operations per count, so that what surrounds them does not show.
+/// Number of operations per count, large enough to make the overhead negligible.
 const ROUNDS: u64 = 1000;
 
 fn pending() -> (EventQueue<[u64; 2]>, Vec<Duration>) {
@@ -38,7 +38,7 @@ fn pending() -> (EventQueue<[u64; 2]>, Vec<Duration>) {
     (queue, increments)
 }
 
-// With 1,000 events pending, 1,000 times: take the next and schedule another.
+// 1,000 operations with 1,000 events pending: take the next event and schedule another.
 #[library_benchmark]
 #[bench::exponential(pending())]
 fn hold((mut queue, increments): (EventQueue<[u64; 2]>, Vec<Duration>)) -> usize {
@@ -63,7 +63,7 @@ fn wire() -> (Network, Segment) {
     (network, segment)
 }
 
-// 1,000 packets over one link with 64 in it: enqueue, transmit, deliver.
+// 1,000 packets over one link with 64 packets in it: enqueue, transmit, deliver.
 #[library_benchmark]
 #[bench::queued(wire())]
 fn packet((mut network, segment): (Network, Segment)) {
@@ -87,7 +87,7 @@ fn segment(mut sim: Simulation) -> u64 {
     black_box(sim.events())
 }
 
-// One simulated second of 20 flows over one bottleneck, slow start and its losses included.
+// One simulated second of 20 flows over one bottleneck, including slow start and its losses.
 #[library_benchmark]
 #[bench::standard(dumbbell(20, Config::default()))]
 #[bench::modern(dumbbell(20, Config::modern()))]
@@ -96,7 +96,7 @@ fn bottleneck(mut sim: Simulation) -> u64 {
     black_box(sim.events())
 }
 
-// 129 kB to a node through three gateways, building the network not included.
+// 129 kB to a node through three gateways, without building the network.
 #[library_benchmark]
 #[bench::three_gateways(Star::new(129_000))]
 fn set(mut star: Star) -> u64 {

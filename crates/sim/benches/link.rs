@@ -21,8 +21,8 @@ use support::one_hop;
 /// Packets per measured iteration.
 const PACKETS: u64 = 10_000;
 
-/// Enqueue, transmit, deliver: with `ahead` packets in the link, send one and take the next that
-/// arrives.
+/// Enqueue, transmit, deliver: with `ahead` packets in the link, send one and take the next
+/// arrival.
 fn packet(c: &mut Criterion) {
     let mut group = c.benchmark_group("packet over one link");
     group.throughput(Throughput::Elements(PACKETS));
@@ -60,8 +60,7 @@ fn packet(c: &mut Criterion) {
     group.finish();
 }
 
-/// A data segment there and its acknowledgement back, with all of both TCPs, applications and
-/// timers.
+/// A data segment and its acknowledgement, with both TCPs, applications and timers.
 fn segment(c: &mut Criterion) {
     let mut group = c.benchmark_group("tcp over one hop");
     let mut sim = one_hop();
@@ -74,7 +73,7 @@ fn segment(c: &mut Criterion) {
     group.finish();
 }
 
-/// A day of nothing.
+/// A simulated day without events.
 fn idle(c: &mut Criterion) {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [a, b] = ["a", "b"].map(|n| builder.node(n, Forwarding::Off));

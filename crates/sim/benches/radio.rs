@@ -1,5 +1,5 @@
-//! What a transmission costs: with 50 stations, with 1,000 at the same density, and with 50 among
-//! 950 that nobody hears; and building the lists of neighbours.
+//! Cost of a transmission: with 50 stations, with 1,000 at the same density, and with 50 among 950
+//! out of range; and of building the lists of neighbours.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::radio::{LogDistance, MacConfig, RadioConfig, Station};
@@ -10,15 +10,15 @@ mod air;
 
 use air::{Air, Flow, Traffic, scattered};
 
-/// Metres; a station has some ten neighbours where there is one for each 1,000 square metres.
+/// Range in metres. With one station per 1,000 square metres, a station has about ten neighbours.
 const RANGE: f64 = 60.0;
 
-/// A side of a square with so many stations, in metres.
+/// Side in metres of a square for this number of stations.
 fn side(stations: usize) -> f64 {
     (stations as f64 * 1000.0).sqrt()
 }
 
-/// The first `active` stations, which are together in their square, send to a neighbour each.
+/// The first `active` stations, which are together in their own square, each send to a neighbour.
 fn busy(config: RadioConfig, active: usize, idle: usize) -> (Air, Traffic) {
     let mut places = scattered(active, side(active), 1);
     places.extend(scattered(idle, side(idle), 2).iter().map(|&(x, y)| (x + 10_000.0, y)));
@@ -40,8 +40,8 @@ fn transmission(c: &mut Criterion) {
     let disk = RadioConfig::o_qpsk(RANGE);
     let mac = MacConfig { max_frame_retries: 7, ..disk.mac };
     let powers = LogDistance { shadowing_db: 0.0, ..LogDistance::default() };
-    // Without the transitional region: a neighbour is one that receives nearly all, so that rounds
-    // are of as many frames.
+    // Without the transitional region: a neighbour receives nearly all frames, so that rounds have
+    // equal numbers of frames.
     let reliable = LogDistance { sensitivity_dbm: -95.0, preamble_sinr_db: 0.0, ..powers };
     let cases = [
         ("unit disk", disk, 50, 0),
@@ -52,14 +52,14 @@ fn transmission(c: &mut Criterion) {
     ];
     for (name, config, active, idle) in cases {
         let (mut air, mut traffic) = busy(config, active, idle);
-        // One simulated second of 50 stations, less of more, so that each round is of some 400
+        // One simulated second for 50 stations, less for more, so that each round has about 400
         // frames.
         let step = Duration::from_millis(50_000 / active as u64);
         let mut stop = air.now + Duration::from_secs(10);
         traffic.run(&mut air, stop, |_| {});
         let before = air.transmissions();
         let mut rounds = 0;
-        // Throughput is of the mean round; a round of its own differs.
+        // Throughput is that of the mean round; single rounds differ.
         let mut round = |air: &mut Air| {
             stop += step;
             traffic.run(air, stop, |_| {});

@@ -1,5 +1,5 @@
-//! What an 802.11 transmission costs: among 100 stations, by the number of those that hear it, and
-//! among many that do not.
+//! Cost of an IEEE 802.11 transmission among 100 stations, by the number of stations that hear it,
+//! and among many that do not.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::wifi::{Rate, Station, WifiConfig};
@@ -10,7 +10,7 @@ mod dcf;
 
 use dcf::{Dcf, Flow, Traffic, scattered};
 
-/// The first stations send to a neighbour each, 60 frames of 300 octets a second all together.
+/// Each of the first stations sends to a neighbour, 60 frames of 300 bytes per second in total.
 fn busy(config: WifiConfig, places: &[(f64, f64)], active: u32) -> (Dcf, Traffic) {
     let mut dcf = Dcf::new(config, places, 1);
     let flow = |from: u32| Flow {
@@ -24,7 +24,7 @@ fn busy(config: WifiConfig, places: &[(f64, f64)], active: u32) -> (Dcf, Traffic
     (dcf, traffic)
 }
 
-/// 100 stations in 450 m x 200 m that receive 100 m and sense 220 m.
+/// 100 stations in 450 m x 200 m with a range of 100 m and a carrier sense range of 220 m.
 fn hundred() -> Vec<(f64, f64)> {
     scattered(100, 450.0, 200.0, 1)
 }
@@ -53,7 +53,7 @@ fn transmission(c: &mut Criterion) {
             stop += step;
             traffic.run(dcf, stop, |_| {});
         };
-        // Throughput is of the mean round; a round of its own differs.
+        // Throughput is that of the mean round; single rounds differ.
         let (frames, events) = (dcf.transmissions(), dcf.agenda.scheduled());
         (0..200).for_each(|_| round(&mut dcf));
         let frames = dcf.transmissions() - frames;

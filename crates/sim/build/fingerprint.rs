@@ -1,5 +1,5 @@
-//! A SHA-256 over the sources of crates and over the entries of the lock file for their
-//! dependencies. The build scripts of crates whose code decides results include this file.
+//! SHA-256 over the sources of crates and over the lock file entries of their dependencies.
+//! Included by the build scripts of crates whose code determines results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Sets the environment variable `name` for the crate that is built, the last of `names`: the
-/// fingerprint of these crates, by the names of their folders.
+/// Sets the environment variable `name` for the crate being built to the fingerprint of the crates
+/// `names` (names of their folders). The crate being built is the last of them.
 pub(crate) fn set(name: &str, names: &[&str]) {
     let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let mut hash = Sha256::new_with_prefix(b"anabranch build 1\0");
@@ -19,8 +19,8 @@ pub(crate) fn set(name: &str, names: &[&str]) {
         }
         lock_entries(&crates, names, &mut hash);
     } else {
-        // A package has no neighbours: the versions of its dependencies are those that its manifest
-        // asks for.
+        // A published package has no sibling crates: its manifest determines the versions of its
+        // dependencies.
         hash.update(std::env::var("CARGO_PKG_VERSION").expect("cargo sets it"));
         sources(&own, names.last().expect("the crate itself"), &mut hash);
     }
@@ -28,7 +28,7 @@ pub(crate) fn set(name: &str, names: &[&str]) {
     println!("cargo::rustc-env={name}={hex}");
 }
 
-/// The folder holds the crate of that name, and not just something that is called so.
+/// Whether the folder is the crate with this name, and not another folder of the same name.
 fn is_ours(crates: &Path, name: &str) -> bool {
     let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap_or_default();
     manifest.contains(&format!("name = \"anabranch-{name}\""))
@@ -40,8 +40,8 @@ fn sources(folder: &Path, name: &str, hash: &mut Sha256) {
     collect(&folder.join("src"), &mut files);
     files.sort();
     for file in files {
-        // Each file by itself: a folder would make the script run again for tests, which decide
-        // nothing. A new file is named by a `mod` in a file that is watched.
+        // Watches single files: watching a folder would run the script again for changed tests,
+        // which do not affect results. A new file is announced by a `mod` in a watched file.
         println!("cargo::rerun-if-changed={}", file.display());
         let content = fs::read(&file).unwrap_or_default();
         let place = file.strip_prefix(folder).unwrap_or(&file);
@@ -66,13 +66,13 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// A length before each part, so that no two lists of parts make one text.
+/// The length precedes each part, so that different lists of parts never give the same input.
 fn part(hash: &mut Sha256, octets: &[u8]) {
     hash.update((octets.len() as u64).to_le_bytes());
     hash.update(octets);
 }
 
-/// Adds the entries of the lock file for the dependencies of the crates, and for theirs.
+/// Adds the lock file entries of the crates' dependencies, direct and indirect.
 fn lock_entries(crates: &Path, names: &[&str], hash: &mut Sha256) {
     let Some(root) = crates.parent() else { return };
     let path = root.join("Cargo.lock");
@@ -88,9 +88,9 @@ fn lock_entries(crates: &Path, names: &[&str], hash: &mut Sha256) {
     let mut open: Vec<String> = manifests.flatten().flat_map(|manifest| dependencies(&manifest)).collect();
     let mut added = BTreeSet::new();
     while let Some(wanted) = open.pop() {
-        // "name", or "name version" where there are several.
+        // "name", or "name version" if there are several versions.
         let (name, version) = wanted.split_once(' ').map_or((&*wanted, None), |(name, v)| (name, Some(v)));
-        // Our own crates are there with their sources.
+        // The crates of this workspace are included with their sources.
         if name.starts_with("anabranch-") {
             continue;
         }

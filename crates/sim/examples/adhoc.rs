@@ -1,5 +1,5 @@
-//! Seven sources near an event stream to one sink through 100 nodes on 802.11 with AODV: what comes
-//! of it, and how long it takes to simulate.
+//! Seven sources near an event send to one sink through 100 nodes on IEEE 802.11 with AODV. Prints
+//! the results and the time of the simulation.
 //!
 //! `cargo run --release -p anabranch-sim --example adhoc -- full`. Without `full`, the same rows
 //! from short runs.
@@ -27,7 +27,7 @@ mod length;
 use length::Length;
 
 const SENDERS: usize = 7;
-/// 13.3 packets a second of 300 octets, header of RDCA or UDP payload: 4 kB/s.
+/// 13.3 packets of 300 bytes per second, including the header of RDCA or as UDP payload: 4 kB/s.
 const INTERVAL: Duration = Duration::from_millis(75);
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ fn network(wifi: WifiConfig, adhoc: AdhocConfig, seed: u64) -> (Builder, Vec<Nod
     for (node, _) in &places {
         builder.aodv(*node, aodv::Config::default()).expect("IPv4 on the air");
     }
-    // The sink, and those that are 100 to 170 m away, around an event two hops off.
+    // The sink, and the nodes at 100 to 170 m from it, around an event two hops away.
     let sink = places[0];
     let far = |p: &Position| (p.x - sink.1.x).hypot(p.y - sink.1.y);
     let event = places.iter().find(|(_, p)| (120.0..160.0).contains(&far(p))).expect("somebody is there").1;

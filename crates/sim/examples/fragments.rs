@@ -1,5 +1,4 @@
-//! Packets put together at each hop, and fragments passed on one by one, as
-//! `docs/reference/radio.md` has it:
+//! Reassembly at each hop compared with fragment forwarding, for `docs/reference/radio.md`:
 //! `cargo run --release -p anabranch-sim --example fragments -- full`. Without `full`, the same
 //! rows from short runs.
 
@@ -20,7 +19,7 @@ const GAPS: [u64; 5] = [0, 6, 12, 18, 24];
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
-    // Runs of each entry of the latency, and runs and simulated seconds of each of the throughput.
+    // Runs for each latency, and runs and simulated seconds for each throughput.
     let (single, runs, seconds) = Length::from_command_line()?.pick((3, 1, 1), (200, 3, 100));
     table(out, "one segment, ms", |row| row.latency(single) * 1e3, 1)?;
     table(out, "window of 1, kbit/s", |row| row.measure(runs, seconds).goodput / 1e3, 1)?;

@@ -1,4 +1,4 @@
-//! TCP over 6LoWPAN, one to three hops, as `docs/reference/radio.md` has it:
+//! TCP over 6LoWPAN over one to three hops, for `docs/reference/radio.md`:
 //! `cargo run --release -p anabranch-sim --example hops -- full`. Without `full`, the same rows
 //! from short runs.
 
@@ -20,7 +20,7 @@ const WINDOWS: [u32; 7] = [1, 2, 3, 4, 5, 6, 8];
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
-    // Runs of each entry, and their simulated seconds.
+    // Runs for each entry, and their simulated seconds.
     let (runs, seconds) = Length::from_command_line()?.pick((1, 1), (3, 100));
     let measure = |row: &Row| row.measure(runs, seconds);
     bounds(out)?;
@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     backoffs(out, measure)
 }
 
-/// By hand.
+/// Bounds from a calculation.
 fn bounds(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\n| frames | MSS | PSDUs | bound, kbit/s | an ACK for two segments | for each |")?;
     writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
@@ -96,7 +96,7 @@ fn delays(out: &mut impl Write, measure: impl Fn(&Row) -> Measured) -> io::Resul
     Ok(())
 }
 
-/// What the backoffs are worth: five frames, four segments.
+/// Effect of the backoffs: five frames, four segments.
 fn backoffs(out: &mut impl Write, measure: impl Fn(&Row) -> Measured) -> io::Result<()> {
     writeln!(
         out,

@@ -17,7 +17,7 @@ use length::Length;
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
-    // Simulated seconds of each row.
+    // Simulated seconds for each row.
     let seconds = Length::from_command_line()?.pick(3, 300);
     one_sender(out, seconds)?;
     access_delay(out, seconds)?;
@@ -25,7 +25,7 @@ fn main() -> io::Result<()> {
     hidden_terminals(out, seconds)
 }
 
-/// One saturated sender, against the sum of the times.
+/// One saturated sender, compared with the sum of the times.
 fn one_sender(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(out, "\n| PHY | PSDU | by hand, kbit/s | simulated, kbit/s |\n| --- | --- | --- | --- |")?;
     for (name, config, psdu_len) in [
@@ -52,7 +52,7 @@ fn one_sender(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The delay of CSMA-CA amid five independent interferers, against the chain.
+/// Delay of CSMA-CA among five independent interferers, compared with the Markov chain.
 fn access_delay(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(out, "\n| frames/s of each | p_b | chain, ms | simulated, ms | p_b^5 | failures |")?;
     writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
@@ -126,8 +126,8 @@ fn hidden_terminals(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Two senders so far to the left and right of a receiver: the share of their frames that arrives,
-/// and how often each is on air.
+/// Two senders at this distance to the left and right of a receiver: the fraction of their frames
+/// that arrives, and the number of transmissions of each.
 fn two_senders(config: RadioConfig, metres: f64, rate: f64, seconds: u64) -> [f64; 2] {
     let mut air = Air::new(config, &[(0.0, 0.0), (-metres, 0.0), (metres, 0.0)], 1);
     let flow = |from| Flow { from, to: Some(0), psdu_len: 127, rate };

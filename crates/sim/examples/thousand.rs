@@ -1,6 +1,6 @@
-//! 1,000 nodes on one channel build paths, and 50 of them send to the root: what that takes of
-//! memory and time. The figures are in `docs/evidence/performance.md`; with `full` as the argument
-//! they are measured, and else less traffic is sent.
+//! 1,000 nodes on one channel build paths, and 50 of them send to the root: prints memory and time.
+//! The figures are in `docs/evidence/performance.md`; they are measured with the argument `full`,
+//! without which there is less traffic.
 
 #![expect(clippy::disallowed_types, reason = "it measures the wall's time")]
 
@@ -26,12 +26,12 @@ const NODES: usize = 1000;
 const SOURCES: usize = 50;
 const PACKETS: u32 = 100;
 const PAYLOAD: u16 = 100;
-/// In metres: a node in the middle has 20 others within its range.
+/// In metres: a node in the middle has 20 other nodes within its range.
 const SIDE: f64 = 1500.0;
 const RANGE: f64 = 120.0;
 
 fn main() -> io::Result<()> {
-    // Paths form until `traffic`, in seconds. Few packets of the short form have a path.
+    // Paths are built until `traffic`, in seconds. In the short form only some packets have a path.
     let (traffic, end) = Length::from_command_line()?.pick((20, 30), (120, 900));
     let begin = std::time::Instant::now();
     println!(
@@ -63,7 +63,7 @@ fn report(what: &str, sim: &Simulation, nodes: &[NodeId], sink: AppId, begin: st
     );
 }
 
-/// The most that this process ever had resident, in KiB; Linux alone says so.
+/// Peak resident memory of this process in KiB; available only on Linux.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

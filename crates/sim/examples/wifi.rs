@@ -16,13 +16,13 @@ mod length;
 use air::{Dcf, Flow, Traffic, after, row, star};
 use length::Length;
 
-/// 1000 octets of payload, 24 of header, 4 of FCS.
+/// 1000 bytes of payload, 24 of header, 4 of FCS.
 const MPDU: u16 = 1028;
 const PAYLOAD_BITS: f64 = 8000.0;
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
-    // Simulated seconds of each row.
+    // Simulated seconds for each row.
     let seconds = Length::from_command_line()?.pick(1, 120);
     one_sender(out, seconds)?;
     saturated_senders(out, seconds)?;
@@ -38,7 +38,7 @@ fn access(rts: bool) -> (&'static str, u16) {
     if rts { ("RTS/CTS", 0) } else { ("basic", 2347) }
 }
 
-/// Payload in kbit/s, and the share of RTS or data without an answer, of n senders around a
+/// Payload in kbit/s, and the fraction of RTS or data without an answer, of n senders around a
 /// receiver.
 fn saturated(config: WifiConfig, n: u32, seconds: u64) -> (f64, f64) {
     let mut dcf = Dcf::new(config, &star(n as usize, 20.0), 1);
@@ -53,7 +53,7 @@ fn saturated(config: WifiConfig, n: u32, seconds: u64) -> (f64, f64) {
     (received * PAYLOAD_BITS / seconds as f64 / 1e3, missing / sent)
 }
 
-/// One saturated sender, against the sum of the times.
+/// One saturated sender, compared with the sum of the times.
 fn one_sender(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(out, "\n| rate | access | cycle, µs | by hand, kbit/s | simulated, kbit/s |")?;
     writeln!(out, "| --- | --- | --- | --- | --- |")?;
@@ -99,7 +99,7 @@ fn model(config: &WifiConfig, n: u32) -> Result<(f64, f64), ModelError> {
     Ok((throughput / 1e3, dcf::solve(&backoff, n)?.collision))
 }
 
-/// n saturated senders around one receiver, against Bianchi's model.
+/// n saturated senders around one receiver, compared with Bianchi's model.
 fn saturated_senders(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(
         out,
@@ -150,7 +150,7 @@ fn hops(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Two senders at random, in range of each other or hidden from each other.
+/// Two senders at random times, in range of each other or hidden from each other.
 fn hidden_terminals(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(
         out,

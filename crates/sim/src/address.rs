@@ -1,6 +1,6 @@
-//! Addresses of simulated nodes. Inside a run a node is its index; where octets leave the simulator
-//! (SET messages, captures, TUN devices) it has an address of a private range: `fd00::/64` (RFC 4193)
-//! or `10.0.0.0/8` (RFC 1918), host part the index plus one.
+//! Addresses of simulated nodes. Inside a run a node is its index. Outside (SET messages, captures,
+//! TUN devices) it has an address of a private range: `fd00::/64` (RFC 4193) or `10.0.0.0/8` (RFC
+//! 1918), whose host part is the index plus one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,7 +25,7 @@ pub fn address_of(ip: IpVersion, node: NodeId) -> IpAddr {
     }
 }
 
-/// The node that has `address`, if it can be one of ours.
+/// The node with this address; `None` if it is not an address of a simulated node.
 pub fn node_at(address: IpAddr) -> Option<NodeId> {
     let host = match address {
         IpAddr::V4(a) => u128::from(u32::from(a).checked_sub(V4_PREFIX)?),

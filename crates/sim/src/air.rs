@@ -1,10 +1,10 @@
-//! What radios of any kind share: the channel between stations.
+//! The channel between stations, common to all kinds of radios.
 //!
-//! `medium` says who hears what at a moment and which frames that spoils, [`geometry`] who hears
-//! whom at all, [`position`] and [`motion`] where stations are, [`propagation`] how strongly they
-//! are heard, [`modulation`] what it costs in bit errors, `meter` how long a radio did what,
-//! [`error`] what is refused. A radio makes its medium of a model of propagation and of rules for
-//! frames that overlap, and is told as a witness what happens.
+//! `medium` tracks which frames stations receive and which are lost, [`geometry`] which stations
+//! are in range of each other, [`position`] and [`motion`] their positions, [`propagation`] signal
+//! strengths, [`modulation`] bit errors, `meter` the time in each state; [`error`] has the
+//! configuration errors. A radio builds its medium from a propagation model and from rules for
+//! overlapping frames, and is informed as a witness.
 
 pub mod error;
 pub mod geometry;
@@ -21,5 +21,5 @@ use crate::random::Stream;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Station(pub u32);
 
-/// Makes the random stream of a station for a purpose.
+/// Function that makes the random stream of a station for a purpose.
 pub(crate) type StreamFactory<'a> = dyn Fn(Station, &str) -> Stream + 'a;

@@ -1,4 +1,4 @@
-//! What an application on a node is and may do.
+//! The interface of applications on a node.
 
 use std::any::Any;
 use std::fmt;
@@ -20,44 +20,43 @@ use crate::trace::ChunkView;
 use crate::transport::TransportConfig;
 use crate::world::World;
 
-/// A program on a node. It is called when something happens and acts through its [`Ctx`]; it never
-/// waits.
+/// A program on a node. It is called for events and acts through its [`Ctx`]; it never blocks.
 ///
-/// What it has found out is read after the run, or between two steps of it, with
+/// Its results are read after the run, or between two steps of it, with
 /// [`crate::sim::Simulation::app`].
 pub trait App: Any + Send {
-    /// The node is up: once at its start time, and again whenever the node recovers.
+    /// Called when the node is up at the start time, and again whenever the node recovers.
     fn start(&mut self, ctx: &mut Ctx<'_>);
 
-    /// Something has happened to one of its connections.
+    /// Called for an event of one of its connections.
     fn on_stream(&mut self, ctx: &mut Ctx<'_>, connection: ConnId, event: StreamEvent);
 
-    /// The node's paths to the root are others than before: see [`Ctx::paths`].
+    /// Called when the node's paths to the root have changed: see [`Ctx::paths`].
     fn on_paths(&mut self, ctx: &mut Ctx<'_>) {
         let _ = ctx;
     }
 
-    /// A datagram has come to a port of [`Ctx::bind`], from a port of another node.
+    /// Called for a datagram from another node to a port of [`Ctx::bind`].
     fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, from_port: u16, to_port: u16, payload: Bytes) {
         let _ = (ctx, from, from_port, to_port, payload);
     }
 
-    /// The node's AODV router has learned something of its way to a node. TCP connections there
-    /// have been told that a route has broken or was not found.
+    /// Called when the node's AODV router has news of its route to a node. TCP connections to that
+    /// node have already been told that a route has broken or was not found.
     fn on_route(&mut self, ctx: &mut Ctx<'_>, to: NodeId, change: RouteChange) {
         let _ = (ctx, to, change);
     }
 
-    /// The timer that [`Ctx::set_timer`] set has run out.
+    /// Called when the timer of [`Ctx::set_timer`] expires.
     fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
         let _ = ctx;
     }
 }
 
-/// An application's hands: its node, as it may touch it.
+/// Access of an application to its node.
 ///
-/// Writes, reads and closes take effect on the wire when the application returns, all at once. A
-/// command on a connection that is over does nothing, or says so.
+/// Writes, reads and closes take effect on the wire when the application returns, all at the same
+/// time. A command on a connection that is over does nothing, or returns an error.
 #[derive(Debug)]
 pub struct Ctx<'a> {
     world: &'a mut World,
@@ -66,13 +65,13 @@ pub struct Ctx<'a> {
 }
 
 impl<'a> Ctx<'a> {
-    /// The hands of `app`.
+    /// The context of `app`.
     pub(crate) fn new(world: &'a mut World, app: AppId) -> Self {
         let node = world.apps[app.0 as usize].node;
         Self { world, app, node }
     }
 
-    /// The time.
+    /// The simulated time.
     #[inline]
     pub fn now(&self) -> Instant {
         self.world.now()
@@ -84,12 +83,12 @@ impl<'a> Ctx<'a> {
         self.node
     }
 
-    /// The node of that name.
+    /// The node with this name.
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.world.network.find_node(name)
     }
 
-    /// Opens a connection to a port of a node; [`StreamEvent::Opened`] or [`StreamEvent::Closed`]
+    /// Opens a connection to a port of a node. [`StreamEvent::Opened`] or [`StreamEvent::Closed`]
     /// follows.
     pub fn connect(
         &mut self,
@@ -100,8 +99,8 @@ impl<'a> Ctx<'a> {
         self.connect_on(0, node, port, config)
     }
 
-    /// As [`Ctx::connect`], over the path of that number: one of [`Ctx::paths`], which only a
-    /// multipath connection keeps to, or one that begins at an interface of the node
+    /// As [`Ctx::connect`], over the path with this number. It is one of [`Ctx::paths`], to which
+    /// only a multipath connection keeps, or a path that begins at an interface of the node
     /// ([`crate::sim::Builder::pin_path`]).
     pub fn connect_on(
         &mut self,
@@ -121,8 +120,8 @@ impl<'a> Ctx<'a> {
         Ok(id)
     }
 
-    /// Opens a further subflow of a multipath connection, over the path of that number; `tcp` is
-    /// how it behaves, if not as the connection.
+    /// Opens another subflow of a multipath connection over the path with this number. `tcp` is its
+    /// configuration, if it differs from that of the connection.
     pub fn join(
         &mut self,
         id: ConnId,
@@ -144,14 +143,14 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Tells a multipath connection what is known of the path of a subflow.
+    /// Gives a multipath connection the facts about the path of a subflow.
     pub fn set_path(&mut self, id: ConnId, subflow: SubflowId, facts: PathFacts) {
         if let Some(connection) = self.multipath_mut(id) {
             connection.set_path(subflow, facts);
         }
     }
 
-    /// A connection as a multipath connection, if it is one, for its figures.
+    /// The multipath connection behind an id, for its statistics; `None` if it is not one.
     pub fn multipath(&self, id: ConnId) -> Option<&mptcp::Connection> {
         self.world.hosts[self.node.index()].peek(id)?.connection.multipath()
     }
@@ -160,12 +159,12 @@ impl<'a> Ctx<'a> {
         self.world.hosts[self.node.index()].get(id)?.connection.multipath_mut()
     }
 
-    /// Accepts connections to a port; each is announced by [`StreamEvent::Accepted`].
+    /// Accepts connections on a port; each is announced by [`StreamEvent::Accepted`].
     pub fn listen(&mut self, port: u16, config: impl Into<TransportConfig>) -> Result<(), ListenError> {
         self.listen_with_backlog(port, config, BACKLOG)
     }
 
-    /// As [`Ctx::listen`], with at most `backlog` connections half open; further SYNs are ignored.
+    /// As [`Ctx::listen`], with at most `backlog` half-open connections; further SYNs are ignored.
     pub fn listen_with_backlog(
         &mut self,
         port: u16,
@@ -175,27 +174,27 @@ impl<'a> Ctx<'a> {
         self.world.hosts[self.node.index()].listen(self.app, port, config.into(), backlog)
     }
 
-    /// Accepts no more connections to a port; those that are open stay.
+    /// Stops accepting connections on a port; open connections remain.
     pub fn unlisten(&mut self, port: u16) {
         self.world.hosts[self.node.index()].unlisten(port);
     }
 
-    /// Takes the datagrams to a port; each comes as [`App::on_datagram`].
+    /// Receives the datagrams to a port; each is passed to [`App::on_datagram`].
     pub fn bind(&mut self, port: u16) -> Result<(), BindError> {
         self.world.hosts[self.node.index()].bind(self.app, port)
     }
 
-    /// Takes the datagrams to a port no longer, if it was this application that did.
+    /// Stops receiving the datagrams to a port, if this application did.
     pub fn unbind(&mut self, port: u16) {
         self.world.hosts[self.node.index()].unbind(self.app, port);
     }
 
-    /// Sends a datagram to a port of a node. It leaves at once, and nobody says what becomes of it.
-    /// The port that it is from need not be bound.
+    /// Sends a datagram to a port of a node. It is sent immediately and without feedback. The
+    /// source port need not be bound.
     ///
     /// # Errors
     ///
-    /// It is too long, or there is no such node.
+    /// If the datagram is too long, or there is no such node.
     pub fn send_datagram(
         &mut self,
         to: NodeId,
@@ -216,7 +215,8 @@ impl<'a> Ctx<'a> {
         Ok(())
     }
 
-    /// Takes from the front of `data` what the send buffer has room for; returns how many octets.
+    /// Moves data from the front of `data` to the send buffer, as much as there is room for.
+    /// Returns the number of bytes.
     pub fn write(&mut self, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
         let entry = self.world.hosts[self.node.index()].get(id).ok_or(WriteError::Closed)?;
         let written = entry.connection.write(data)?;
@@ -224,14 +224,14 @@ impl<'a> Ctx<'a> {
         Ok(written)
     }
 
-    /// Takes up to `max` octets that have arrived in order; `None` when there are none.
+    /// Takes up to `max` bytes that have arrived in order; `None` when there are none.
     pub fn read(&mut self, id: ConnId, max: usize) -> Option<Bytes> {
         let read = self.world.hosts[self.node.index()].get(id)?.connection.read(max)?;
         self.world.touch(self.node, id);
         Some(read)
     }
 
-    /// Nothing more will be written; the peer may go on.
+    /// Closes the sending direction; the peer may continue to send.
     pub fn close(&mut self, id: ConnId) {
         let now = self.world.now();
         if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
@@ -240,7 +240,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Drops everything and resets the peer.
+    /// Drops all data and resets the connection.
     pub fn abort(&mut self, id: ConnId) {
         let now = self.world.now();
         if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
@@ -249,7 +249,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Changes how many octets the receiver holds for us.
+    /// Changes the size of the receive buffer, in bytes.
     pub fn set_receive_buffer(&mut self, id: ConnId, octets: u32) {
         if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
             entry.connection.set_receive_buffer(octets);
@@ -257,8 +257,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Changes how many octets are kept until they are acknowledged. Of a node whose send buffers
-    /// are kept within a pool this lasts until the next decision.
+    /// Changes the size of the send buffer, in bytes. If the node has a pool of send buffers, the
+    /// size applies until its next decision.
     pub fn set_send_buffer(&mut self, id: ConnId, octets: u32) {
         if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
             entry.connection.set_send_buffer(octets);
@@ -266,63 +266,62 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The node's own paths to the root that are ready for packets, best first; none where nobody
-    /// builds paths.
+    /// The node's own paths to the root that are ready for packets, best first; empty if the node
+    /// does not build paths.
     pub fn paths(&self) -> impl Iterator<Item = &OwnPath> {
         self.world.network.own_paths(self.node).iter().filter(|path| path.confirmed)
     }
 
-    /// The node has paths of its own, or will have: it builds them, and is not the root, to which
-    /// they lead.
+    /// Whether the node has paths of its own, or will have: it builds paths and is not their root.
     pub fn has_paths(&self) -> bool {
         let network = &self.world.network;
         network.has_router(self.node) && network.root() != Some(self.node)
     }
 
-    /// What is known now of one of these paths, for segments with so many octets of payload: its
-    /// length; and, as far as every node on it knows its link, round-trip time and service time by
-    /// sections V to VII of the paper.
+    /// The current facts about one of these paths, for segments with `payload` bytes: its length
+    /// and, as far as every node on it knows its link, round-trip time and service time by sections
+    /// V to VII of the paper.
     pub fn path_facts(&mut self, path: u8, payload: u16) -> PathFacts {
         let now = self.world.now();
         self.world.network.path_facts(now, self.node, path, payload.into())
     }
 
-    /// A connection's figures; `None` when it is gone.
+    /// Statistics of a connection; `None` when it is over.
     pub fn info(&self, id: ConnId) -> Option<Info> {
         self.world.info(self.node, id)
     }
 
-    /// A connection's peer and the peer's port.
+    /// Peer of a connection, and the peer's port.
     pub fn peer(&self, id: ConnId) -> Option<(NodeId, u16)> {
         let entry = self.world.hosts[self.node.index()].peek(id)?;
         Some((entry.remote, entry.remote_port))
     }
 
-    /// Has [`App::on_timer`] called at `deadline`, or at once if that is past; each call replaces
-    /// the deadline before, and `None` takes it back.
+    /// Sets the timer: [`App::on_timer`] is called at `deadline`, or immediately if that has
+    /// passed. Each call replaces the previous deadline, and `None` cancels it.
     pub fn set_timer(&mut self, deadline: Option<Instant>) {
         self.world.set_app_timer(self.app, deadline);
     }
 
-    /// When the application was to start for the first time, which it did later if its node was
-    /// down.
+    /// The time at which the application was to start for the first time; it started later if its
+    /// node was down.
     pub fn planned_start(&self) -> Instant {
         self.world.planned_start(self.app)
     }
 
     /// The random stream of `purpose` on this node. The same purpose gives the same numbers again,
-    /// so ask once and keep it.
+    /// so call this once and keep the stream.
     pub fn stream(&self, purpose: &str) -> Stream {
         self.world.stream(&format!("app {}", self.world.network.node_name(self.node)), purpose)
     }
 
-    /// Somebody wants to see what is written to connections.
+    /// Whether an observer wants to see the data written to connections.
     pub(crate) fn is_watched(&self) -> bool {
         self.world.network.watches_connections()
     }
 
-    /// Shows `len` octets from `offset` of a file, written to a connection behind `written_at`
-    /// octets.
+    /// Shows a chunk to observers: `len` bytes from `offset` of a file, written to a connection
+    /// after `written_at` bytes.
     pub(crate) fn show_chunk(&mut self, id: ConnId, written_at: u64, offset: u64, len: u32) {
         let (now, node) = (self.world.now(), self.node);
         if let Some(entry) = self.world.hosts[node.index()].peek(id) {
@@ -338,12 +337,12 @@ impl<'a> Ctx<'a> {
         self.world.network.note(now, Some(self.node), text);
     }
 
-    /// What the application is for is done: probes that measure until then end.
+    /// Declares that the application has finished, which ends probes that wait for it.
     pub fn finished(&mut self) {
         self.world.finished.push(self.app);
     }
 
-    /// Ends the run after this instant's work: what it was for is done.
+    /// Ends the run after all work at this time.
     pub fn stop(&mut self) {
         self.world.stop = true;
     }

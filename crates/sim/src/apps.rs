@@ -1,4 +1,4 @@
-//! Ready applications.
+//! Ready-made applications.
 
 mod bulk;
 pub mod cbr;

@@ -1,10 +1,10 @@
-//! The send buffers of one node's connections, kept within a pool: the host's part around
+//! The pool for the send buffers of one node's connections: the state of the host around
 //! [`anabranch_core::sockbuf::Tuner`].
 //!
-//! Here is what it keeps; [`crate::world`] looks at the connections, tells the tuner what the link
-//! layers of the node's interfaces report, and carries out at once what is decided. What drains
-//! between two decisions is passed on when it has drained. Peaks are taken after everything that
-//! happens to a connection, so that no instant is missed.
+//! This module holds the state. [`crate::world`] observes the connections, passes reports of the
+//! link layers to the tuner, and carries out decisions immediately. Memory that drains between two
+//! decisions is redistributed when it has drained. Peaks are updated after every event of a
+//! connection.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,119 +15,119 @@ use crate::packet::LinkId;
 use crate::random::Stream;
 use crate::stream::ConnId;
 
-/// How the send buffers of a node are kept within a pool.
+/// Options of a node's pool of send buffers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BuffersConfig {
-    /// The pool and who divides it.
+    /// The pool and its policy.
     pub tuner: sockbuf::Config,
     /// The node's interfaces: the number of the path that begins there, and the link.
     pub interfaces: Vec<(u8, LinkId)>,
-    /// What link layers tell.
+    /// Rate reports of link layers.
     pub reports: Reports,
 }
 
-/// What link layers tell of themselves (the paper's cross-layer communication, section 3.1: "Radio
-/// Network Feedback", or as the MAC layer monitors it).
+/// Rate reports of link layers (the paper's cross-layer communication, section 3.1: "Radio Network
+/// Feedback", or as monitored by the MAC layer).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reports {
-    /// Their rate at this moment; 0 while they are down.
+    /// The true rate at every time; 0 while a link is down.
     Rate,
-    /// Samples of that, late, inexact and incomplete.
+    /// Samples of the rate with delay, noise and loss.
     Sampled(Sampling),
-    /// Nothing.
+    /// No reports.
     Nothing,
 }
 
-/// How link layers sample their rate. Sampling goes on while the node has connections.
+/// Errors of sampled rates. Link layers sample while the node has connections.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sampling {
-    /// Time between two samples, above 0.
+    /// Time between two samples, more than 0.
     pub period: Duration,
-    /// Time from a sample to its use.
+    /// Delay from taking a sample to its use.
     pub delay: Duration,
-    /// A sample is multiplied by a number drawn evenly from `1 - noise` to `1 + noise`, for each
-    /// interface anew: 0 to 1.
+    /// A sample is multiplied by a random factor, evenly distributed from `1 - noise` to
+    /// `1 + noise`, for each interface separately: 0 to 1.
     pub noise: f64,
-    /// Probability that a sample is lost; the one before stays in use.
+    /// Probability that a sample is lost; the previous one then stays in use.
     pub loss: f64,
 }
 
 /// The samples of one interface.
 #[derive(Clone, Debug, Default)]
 struct Samples {
-    /// Bit/s, and from when on they are known.
+    /// Rate in bit/s, and the time from which it is known.
     coming: VecDeque<(Instant, f64)>,
     known: Option<f64>,
 }
 
-/// What a pool has come to.
+/// Counters of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BufferMetrics {
-    /// Most octets that all limits together have allowed.
+    /// Peak of the sum of all limits, in bytes.
     pub peak_limits: u64,
-    /// Most octets that were in all buffers together.
+    /// Peak of the sum of all buffer contents, in bytes.
     pub peak_held: u64,
-    /// Times that a buffer held more than its limit: a fault.
+    /// Number of times that a buffer held more than its limit, which is an error of the simulator.
     pub overfull: u64,
-    /// Connections that had no room for one segment, and were refused.
+    /// Connections that were refused for lack of room for one segment.
     pub refused: u64,
 }
 
-/// How the pool was divided at one decision.
+/// Division of the pool at one decision.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Division {
-    /// When.
+    /// Time of the decision.
     pub at: Instant,
-    /// What each connection had after it, by their numbers.
+    /// The share of each connection after it, by connection number.
     pub shares: Vec<Share>,
 }
 
-/// One connection's part.
+/// Share of one connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Share {
-    /// Which; connections are numbered in the order of their opening.
+    /// Number of the connection, in the order of opening.
     pub id: ConnectionId,
-    /// Of how many flows it is made.
+    /// Number of flows of which it consists.
     pub kind: Kind,
-    /// Octets that were decided.
+    /// Size that was decided, in bytes.
     pub target: u64,
-    /// Octets that hold.
+    /// Limit in force, in bytes.
     pub limit: u64,
-    /// Octets in the buffer.
+    /// Buffer contents in bytes.
     pub occupied: u64,
-    /// Bandwidth times RTT over all flows that know both, octets.
+    /// Bandwidth times RTT in bytes, over all flows for which both are known.
     pub product: f64,
 }
 
-/// The pool of a node, at work.
+/// State of a node's pool.
 #[derive(Debug)]
 pub struct Buffers {
     pub(crate) config: BuffersConfig,
     pub(crate) tuner: Tuner,
-    /// By their numbers there.
+    /// By the tuner's connection number.
     pub(crate) known: BTreeMap<ConnectionId, Buffer>,
     pub(crate) opened: u32,
     pub(crate) armed: Option<Instant>,
-    /// Some limit is still above its target.
+    /// Whether some limit is still above its target.
     pub(crate) drains: bool,
     pub(crate) limits: u64,
     pub(crate) held: u64,
     pub(crate) metrics: BufferMetrics,
-    /// Of each interface, in the order of the configuration.
+    /// By interface, in the order of the configuration.
     samples: Vec<Samples>,
-    /// The next sample is an event already.
+    /// Whether the next sample is already scheduled.
     pub(crate) samples_due: bool,
     random: Stream,
     history: Vec<Division>,
 }
 
-/// One connection's.
+/// The buffer of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     pub(crate) connection: ConnId,
     pub(crate) limit: u64,
     pub(crate) held: u64,
-    /// What the tuner was told last.
+    /// Contents that the tuner was last told, in bytes.
     pub(crate) seen: u64,
 }
 
@@ -150,7 +150,7 @@ impl Buffers {
         })
     }
 
-    /// The link of an interface has this rate now, bit/s.
+    /// Samples the rate of an interface's link, in bit/s.
     pub(crate) fn sample(&mut self, now: Instant, interface: usize, rate: f64, sampling: &Sampling) {
         let factor = 1.0 + sampling.noise * (2.0 * self.random.uniform() - 1.0);
         if !self.random.bernoulli(sampling.loss) {
@@ -158,7 +158,7 @@ impl Buffers {
         }
     }
 
-    /// Samples that have come by now are in use.
+    /// Puts samples that have arrived into use.
     pub(crate) fn receive_samples(&mut self, now: Instant) {
         for samples in &mut self.samples {
             while let Some((_, rate)) = samples.coming.pop_front_if(|(from, _)| *from <= now) {
@@ -167,32 +167,32 @@ impl Buffers {
         }
     }
 
-    /// The sample of an interface that is in use, bit/s.
+    /// The sample of an interface that is in use, in bit/s.
     pub(crate) fn known_rate(&self, interface: usize) -> Option<f64> {
         self.samples[interface].known
     }
 
-    /// Octets of the pool.
+    /// Size of the pool in bytes.
     pub fn threshold(&self) -> u64 {
         self.config.tuner.threshold
     }
 
-    /// What it has come to.
+    /// Counters of the pool.
     pub fn metrics(&self) -> BufferMetrics {
         self.metrics
     }
 
-    /// What the tuner has counted.
+    /// Counters of the tuner.
     pub fn counters(&self) -> Counters {
         self.tuner.counters()
     }
 
-    /// Octets that all limits together allow now, and octets in all buffers.
+    /// The sum of all limits, and the sum of all buffer contents, in bytes.
     pub fn now(&self) -> (u64, u64) {
         (self.limits, self.held)
     }
 
-    /// Every decision, in order.
+    /// All decisions, in order.
     pub fn history(&self) -> &[Division] {
         &self.history
     }
@@ -202,7 +202,7 @@ impl Buffers {
         self.known.iter().find(|(_, buffer)| buffer.connection == connection).map(|(id, _)| *id)
     }
 
-    /// What is in a connection's buffer now.
+    /// Records the contents of a connection's buffer.
     pub(crate) fn note(&mut self, id: ConnectionId, held: u64) {
         let Some(buffer) = self.known.get_mut(&id) else { return };
         self.held = self.held - buffer.held + held;
@@ -211,7 +211,7 @@ impl Buffers {
         self.metrics.peak_held = self.metrics.peak_held.max(self.held);
     }
 
-    /// A decision was made.
+    /// Records a decision.
     pub(crate) fn remember(&mut self, at: Instant) {
         let product = |flows: &[FlowView]| {
             let each = |flow: &FlowView| Some(flow.bandwidth? * flow.rtt?.as_secs_f64() / 8.0);

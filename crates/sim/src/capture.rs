@@ -1,25 +1,25 @@
-//! [`Capture`] writes the packets of a run as pcapng with true bytes, for Wireshark.
+//! [`Capture`] writes the packets of a run as pcapng with their real bytes, for Wireshark.
 //!
-//! Every cable is an interface named after its ends, such as `cn-gw1`; what goes from the first end
-//! to the second is outbound. A packet is there once for every link that accepted it, at the
-//! instant at which the link took it into its queue: the view of a capture at the sending end. Its
-//! octets are those that left, with the mark (RFC 3168) that the queue may have given it on its way
-//! out. What the link then lost bears a comment that begins with `lost:`. What a full queue or a
-//! dead link refused was never sent, and is not there.
+//! Every cable is an interface named after its ends, such as `cn-gw1`; packets from the first end
+//! to the second are outbound. A packet appears once for every link that accepted it, at the time
+//! at which it entered the queue: the view of a capture at the sending end. Its bytes are those
+//! that left, including an ECN mark (RFC 3168) that the queue set on departure. A packet that the
+//! link then lost has a comment that begins with `lost:`. A packet that was refused by a full queue
+//! or a link that is down was never sent and does not appear.
 //!
-//! Nodes that share a radio share the interface `radio`, of IEEE 802.15.4 frames behind a TAP
-//! header, FCS included. A frame is there once for every transmission, acknowledgements too, at the
-//! instant at which it ends. One that nobody received whom it was for, and one whose sender went
-//! down in its midst, bears a comment that begins with `lost:`; the octets of the latter are all
-//! there, though they were not all on the air. Packets over the radio are in their frames and
-//! nowhere else. Addresses are compressed with a context that the reader has to know: `fd00::/112`
-//! is number 0.
+//! Nodes that share a radio share the interface `radio`, with IEEE 802.15.4 frames after a TAP
+//! header, including the FCS. A frame appears once for every transmission, also of
+//! acknowledgements, at the time of its end. A frame that no destination received, and a frame that
+//! was cut off because its sender went down, have a comment that begins with `lost:`. The latter
+//! appears with all its bytes, although not all of them were sent. Packets over the radio appear
+//! only in their frames. Addresses are compressed with a context that the reader has to know:
+//! `fd00::/112` is number 0.
 //!
-//! Nodes that share an 802.11 channel share the interface `wifi`, of all frames on the air behind a
-//! radiotap header, in the same way.
+//! Nodes that share an IEEE 802.11 channel share the interface `wifi` in the same way, with all
+//! frames after a radiotap header.
 //!
-//! A packet is written once its fate is known, so a capture holds what is under way in memory; the
-//! file is in order of time all the same.
+//! A packet is written once its fate is known, so a capture holds the packets in flight in memory.
+//! The file is in order of time nevertheless.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -44,20 +44,20 @@ use crate::wifi::{self, PhyConfig, Preamble};
 pub struct Capture<W: Write> {
     ip: IpVersion,
     output: Output<W>,
-    /// The interface of each link that has one, and which way it leads there.
+    /// The interface of each link that has one, and the direction of the link on it.
     links: Vec<Option<(usize, Direction)>>,
-    /// The links over the air.
+    /// Links over the air.
     on_air: Vec<LinkId>,
     /// The interface of the radio.
     radio: usize,
-    /// The preamble of an 802.11 channel, if that is the radio.
+    /// The preamble, if the radio is an IEEE 802.11 channel.
     wifi: Option<Preamble>,
-    /// Packets in order of time; the first is one whose fate is not known.
+    /// Packets in order of time, from the first whose fate is not known.
     waiting: VecDeque<Waiting>,
-    /// How many have left the front of `waiting`.
+    /// Number of packets taken from the front of `waiting`.
     written: u64,
-    /// The places of those whose fate is not known, counted from the first packet of the run, and
-    /// their traffic classes.
+    /// Positions of the packets whose fate is not known, counted from the first packet of the run,
+    /// and their traffic classes.
     under_way: BTreeMap<(LinkId, u64), (u64, u8)>,
 }
 
@@ -66,7 +66,7 @@ enum Output<W: Write> {
     Unopened(W),
     Open(CaptureWriter<W>),
     Failed(CaptureError),
-    /// Only within a change from one of the others to the next.
+    /// Placeholder during a change of state.
     Nowhere,
 }
 
@@ -82,12 +82,12 @@ struct Waiting {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Unknown,
-    /// What there is to be said of it.
+    /// Comment on the packet, if any.
     Known(Option<&'static str>),
 }
 
 impl<W: Write + Send + 'static> Capture<W> {
-    /// A capture of a network that speaks `ip`, written to `out`.
+    /// A capture of a network with IP version `ip`, written to `out`.
     pub fn new(out: W, ip: IpVersion) -> Self {
         Self {
             ip,
@@ -102,8 +102,7 @@ impl<W: Write + Send + 'static> Capture<W> {
         }
     }
 
-    /// Ends the capture, with the packets that are still under way; the writer, flushed, or what
-    /// went wrong.
+    /// Ends the capture with the packets in flight. Returns the flushed writer, or the first error.
     pub fn finish(mut self) -> Result<W, CaptureError> {
         while let Some(packet) = self.waiting.pop_front() {
             self.write(&packet);
@@ -129,12 +128,12 @@ impl<W: Write + Send + 'static> Capture<W> {
     }
 
     fn settled(&mut self, link: LinkId, packet: &Packet, comment: Option<&'static str>) {
-        // One that the link refused, or took before the capture began, is unknown here; so is one
+        // Not found if the link refused it or accepted it before the capture began, or if it is
         // over the air.
         let Some((place, traffic_class)) = self.under_way.remove(&(link, packet.id)) else { return };
         let waiting = &mut self.waiting[(place - self.written) as usize];
         waiting.fate = Fate::Known(comment);
-        // A queue may mark a packet when it lets it go.
+        // A queue may mark a packet on departure.
         if packet.traffic_class != traffic_class {
             match octets::write(self.ip, packet) {
                 Ok(octets) => waiting.octets = octets,
@@ -144,7 +143,7 @@ impl<W: Write + Send + 'static> Capture<W> {
         self.write_known();
     }
 
-    /// A frame has left the air.
+    /// Adds a frame whose transmission has ended.
     fn heard(&mut self, now: Instant, octets: Vec<u8>, reception: Reception) {
         let fate = Fate::Known(match reception {
             Reception::Received => None,
@@ -152,7 +151,7 @@ impl<W: Write + Send + 'static> Capture<W> {
             Reception::BrokenOff => Some("lost: its sender went down"),
         });
         let (interface, direction) = (self.radio, Direction::Unknown);
-        // Its end is now, so that it comes after all that is there.
+        // The frame ends now, so it follows all packets in the list.
         self.waiting.push_back(Waiting { time: now, interface, direction, octets, fate });
         self.write_known();
     }
@@ -270,7 +269,7 @@ impl<W: Write + Send + 'static> Observer for Capture<W> {
     }
 }
 
-/// The interface of all frames of an 802.11 channel.
+/// The interface of all frames of an IEEE 802.11 channel.
 fn wifi_interface() -> InterfaceInfo {
     InterfaceInfo {
         name: "wifi".to_owned(),
@@ -279,7 +278,7 @@ fn wifi_interface() -> InterfaceInfo {
     }
 }
 
-/// The interface of all frames.
+/// The interface of all frames of the radio.
 fn radio_interface() -> InterfaceInfo {
     InterfaceInfo {
         name: "radio".to_owned(),
@@ -299,11 +298,11 @@ impl<W: Write> fmt::Debug for Output<W> {
     }
 }
 
-/// The interface of a link, and which way it leads there.
+/// The interface of a link, and the direction of the link on it.
 type Side = (usize, Direction);
 
-/// One interface for a link and the next link back that has none; a second cable between the same
-/// nodes bears a number. None for links over the air.
+/// Assigns one interface to a link and the next link back that has none; a second cable between the
+/// same nodes gets a number in its name. Links over the air have none.
 fn interfaces(
     nodes: &[&str],
     links: &[(NodeId, NodeId)],

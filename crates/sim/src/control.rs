@@ -1,4 +1,4 @@
-//! Messages of the path builder as octets: RPL (RFC 6550) over ICMPv6, with the paper's two
+//! Encoding of the path builder's messages: RPL (RFC 6550) over ICMPv6, with the paper's two
 //! options.
 
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,12 +13,12 @@ use bytes::Bytes;
 use crate::address::address_of;
 use crate::packet::{IpVersion, NodeId};
 
-/// RPLInstanceID of all there is.
+/// RPLInstanceID of the only instance.
 const INSTANCE: u8 = 0;
-/// For ever, in any unit (RFC 6550 section 6.7.8).
+/// Infinite in any unit (RFC 6550 section 6.7.8).
 const INFINITE_LIFETIME: u8 = u8::MAX;
 
-/// What a router hears.
+/// A message as a router receives it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Message {
     Dis,
@@ -34,7 +34,7 @@ fn v6(node: NodeId) -> Ipv6Addr {
     }
 }
 
-/// The ICMPv6 message. Who speaks has fewer nodes on a path than an option has room for.
+/// Writes an ICMPv6 message. The sender has fewer nodes on a path than an option has room for.
 pub(crate) fn write(from: NodeId, to: NodeId, root: NodeId, output: &Output) -> Bytes {
     let message = match output {
         Output::Dis { .. } => rpl::Message::Dis(rpl::Dis::default()),
@@ -84,7 +84,7 @@ fn dio_options(dio: &Dio) -> Vec<ControlOption> {
     options
 }
 
-/// Latency and throughput, or nothing: half of it is of no use; and the ETX.
+/// Latency and throughput, which are only useful together, and the ETX.
 fn read_metrics(options: &[ControlOption]) -> (Option<Metrics>, Option<u16>) {
     let container = options.iter().find_map(|option| match option {
         ControlOption::DagMetricContainer(objects) => Some(objects),
@@ -134,7 +134,7 @@ fn node_type(kind: NodeType) -> rpl::NodeType {
     }
 }
 
-/// What the message says, if it says what a router needs to know.
+/// Reads a message; `None` if it lacks what a router needs.
 pub(crate) fn read(from: NodeId, to: NodeId, octets: &[u8]) -> Option<Message> {
     let message = rpl::parse(octets, [v6(from), v6(to)]).ok()?.message;
     let traversed = message.options().iter().find_map(|option| match option {
@@ -208,7 +208,7 @@ mod tests {
             let dao = Dao { path_id: 3, sequence: 200, withdrawn, path: path.clone() };
             let octets = write(from, to, root, &Output::Dao { to: path[1], dao: dao.clone() });
             assert_eq!(read(from, to, &octets), Some(Message::Dao(dao)));
-            // Between others the checksum does not fit.
+            // The checksum includes the addresses, so the message is invalid between other nodes.
             assert_eq!(read(from, root, &octets), None);
         }
         let ack = DaoAck { source: path[0], path_id: 3, sequence: 200 };

@@ -1,4 +1,4 @@
-//! Comma-separated values: fields as RFC 4180 has them, and rows that begin with a time.
+//! Comma-separated values: fields as in RFC 4180, and rows that begin with a time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anabranch_units::Span;
 
-/// A text as a field: one with a comma, a quote or a line break is quoted.
+/// A text as a field, quoted if it has a comma, a quote or a line break.
 pub fn field(text: &str) -> Cow<'_, str> {
     match text.contains([',', '"', '\n', '\r']) {
         true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
@@ -14,14 +14,14 @@ pub fn field(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What is wrong with a file, and where.
+/// An error in a file, with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileError {
-    /// The line, from 1; `None` for the file as a whole.
+    /// Line number, from 1; `None` for the file as a whole.
     pub line: Option<usize>,
-    /// What is wrong, and what was expected.
+    /// Description of the error, and the expected content.
     pub message: String,
-    /// What to do about it.
+    /// Hint for the user.
     pub hint: &'static str,
 }
 
@@ -44,13 +44,13 @@ pub(crate) fn wrong<T>(
     Err(FileError { line, message: message.into(), hint })
 }
 
-/// Lines with something in them that is no comment, and their numbers from 1 on.
+/// Lines that are neither empty nor comments, with their numbers from 1.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = (1..).zip(text.trim_start_matches('\u{feff}').lines().map(str::trim));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// What a file has, for an error: not more than can be read.
+/// Content of a file for an error message, shortened to a readable length.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 40;
     let start: String = text.chars().take(MOST).collect();
@@ -61,7 +61,7 @@ pub(crate) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.')
 }
 
-/// A number with an exponent, as programs write small and large ones, without it, to nine decimals.
+/// Expands a number with an exponent, as programs write small and large numbers, to nine decimals.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let has_exponent =
         text.contains(['e', 'E']) && text.bytes().all(|o| o.is_ascii_digit() || b".eE+-".contains(&o));
@@ -73,28 +73,28 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Nanoseconds; a number without a unit is in seconds.
+/// Parses a time in nanoseconds; a number without a unit is in seconds.
 pub(crate) fn span(text: &str) -> Result<u64, String> {
     let text = &*plain(text);
     let with_unit = if is_number(text) { format!("{text} s") } else { text.to_owned() };
     Span::from_str(&with_unit).map(|span| span.0.as_nanos()).map_err(|error| error.to_string())
 }
 
-/// Greatest time and delay, in nanoseconds: a year and more.
+/// Largest time and delay in nanoseconds: more than a year.
 pub(crate) const MOST_NANOS: u64 = 1 << 55;
 
-/// A row of a file that says what is when.
+/// A row with a time and a value.
 pub(crate) struct Row<'t, T> {
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// The time as it is written, and in nanoseconds.
+    /// The time as written, and in nanoseconds.
     pub(crate) time: (&'t str, u64),
-    /// What is then.
+    /// The value.
     pub(crate) value: T,
 }
 
-/// Rows `time,NAME` in the order of the file; the names of the columns may be the first. Times are
-/// in seconds or have their unit.
+/// Reads rows `time,NAME` in the order of the file; the first row may have the names of the
+/// columns. Times are in seconds or have a unit.
 pub(crate) fn timed_rows<'t, T>(
     text: &'t str,
     name: &str,
@@ -108,7 +108,7 @@ pub(crate) fn timed_rows<'t, T>(
             let message = format!("expected `time,{name}`, found {}", shown(said));
             return wrong(Some(line), message, hint);
         };
-        // The names of columns.
+        // The names of the columns.
         if i == 0 && [time, rest] == ["time", name] {
             continue;
         }

@@ -1,21 +1,21 @@
-//! The event queue: what happens next.
+//! The event queue.
 //!
-//! The key of an event is (time, sequence), where the sequence counts insertions. That order is
-//! total; two events at one instant happen in the order in which they were scheduled.
+//! The key of an event is (time, sequence), where the sequence counts insertions. The order is
+//! total; two events at the same time happen in the order in which they were scheduled.
 //! [`EventQueue::pop`] asserts it.
 //!
 //! # Method
 //!
 //! A monotone radix queue with a sorted front. Times are read as eleven digits of six bits.
-//! Relative to a reference time `base`, an event waits at the level of the highest digit in which
-//! it differs, in the slot that this digit names; so every slot covers one aligned interval, the
-//! slots of a level are in order and all of a level lies before all of the next. When the front is
-//! empty the first slot in that order is taken: a small one is sorted into the front, a large one
+//! Relative to a reference time `base`, an event is stored at the level of the highest digit in
+//! which it differs, in the slot of that digit. Every slot thus covers one aligned interval, the
+//! slots of a level are in order, and all of a level is before all of the next. When the front is
+//! empty, the first slot in this order is taken: a small one is sorted into the front, a large one
 //! is spread over the levels below. An event moves at most once per level, usually two or three
-//! times, and always in sequence; no comparison tree is walked.
+//! times, and always in sequence; no comparison tree is traversed.
 //!
-//! Insertions before the end of the front go straight into it. Should that front grow long, its
-//! tail goes back to the slots.
+//! Insertions before the end of the front go directly into it. If the front becomes long, its tail
+//! is moved back to the slots.
 
 use std::mem;
 
@@ -27,9 +27,9 @@ const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 /// Digits of a 64-bit time.
 const LEVELS: usize = 64usize.div_ceil(BITS as usize);
-/// A slot with at most this many events is sorted into the front as it is.
+/// Largest number of events of a slot that is sorted directly into the front.
 const SMALL: usize = 24;
-/// An insertion that would move more events of the front than this cuts the front instead.
+/// Largest number of events that an insertion moves in the front; otherwise the front is cut.
 const LONG_SHIFT: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ struct Entry<E> {
 
 #[derive(Debug)]
 struct Level<E> {
-    /// Bit `i` is set when slot `i` holds something.
+    /// Bit `i` is set when slot `i` is not empty.
     occupied: u64,
     slots: [Vec<Entry<E>>; SLOTS],
 }
@@ -49,21 +49,21 @@ struct Level<E> {
 /// Pending events in the total order (time, sequence). `E` should be a small `Copy` value.
 #[derive(Debug)]
 pub struct EventQueue<E> {
-    /// Sorted; those before `head` are gone.
+    /// Sorted; the events before `head` have been taken.
     front: Vec<Entry<E>>,
     head: usize,
     /// Every event at this time or before is in `front`, every later one in a slot.
     front_last: u64,
-    /// What slot positions are relative to; not after any event in a slot.
+    /// Reference of the slot positions; not after any event in a slot.
     base: u64,
-    /// Bit `i` is set when level `i` holds something.
+    /// Bit `i` is set when level `i` is not empty.
     occupied: u64,
     levels: Vec<Level<E>>,
-    /// Empty buffers of slots, to be used again.
+    /// Empty slot buffers for reuse.
     spare: Vec<Vec<Entry<E>>>,
     len: usize,
     next_sequence: u64,
-    /// Key of the event popped last; no later one may be smaller or equal.
+    /// Key of the event popped last; every later key must be larger.
     last: Option<(u64, u64)>,
 }
 
@@ -97,23 +97,23 @@ impl<E: Copy> EventQueue<E> {
         self.len
     }
 
-    /// True when nothing is pending.
+    /// Whether nothing is pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Events scheduled since the start.
+    /// Number of events scheduled since the start.
     #[inline]
     pub fn scheduled(&self) -> u64 {
         self.next_sequence
     }
 
-    /// Schedules `event` at `at`, after everything already scheduled for that instant.
+    /// Schedules `event` at `at`, after all events already scheduled for that time.
     ///
     /// # Panics
     ///
-    /// If `at` lies before the event popped last: time does not run backward.
+    /// If `at` is before the event popped last: time does not run backward.
     #[inline]
     pub fn push(&mut self, at: Instant, event: E) {
         let time = at.as_nanos();
@@ -141,7 +141,7 @@ impl<E: Copy> EventQueue<E> {
     ///
     /// # Panics
     ///
-    /// If the order (time, sequence) were ever broken, which would be a fault in here.
+    /// If the order (time, sequence) is violated, which would be an error of this module.
     #[inline]
     pub fn pop(&mut self) -> Option<(Instant, E)> {
         self.pop_until(Instant::FAR_FUTURE)
@@ -165,26 +165,32 @@ impl<E: Copy> EventQueue<E> {
         Some((Instant::from_nanos(entry.time), entry.event))
     }
 
-    /// Into its place in the front, behind its equals: its sequence is the highest. Takes the parts
-    /// of an entry so that they stay in registers until there; an entry that is put together in
-    /// memory and moved at once waits for its own stores.
+    /// Inserts an event into the front, after events at the same time: its sequence is the highest.
+    /// Takes the parts of an entry separately, so that they stay in registers: an entry assembled
+    /// in memory and moved immediately would wait for its own stores.
     fn insert_front(&mut self, time: u64, sequence: u64, event: E) {
+        // All events of the front have been taken: reuse its memory from the start.
         if self.head == self.front.len() {
             self.front.clear();
             self.head = 0;
         }
         let pending = &self.front[self.head..];
+        // More than LONG_SHIFT events would have to move: cut the front behind the new event
+        // instead, which costs each of the moved events one more pass through the slots.
         if pending.len() > LONG_SHIFT && pending[pending.len() - 1 - LONG_SHIFT].time > time {
             let at = self.head + pending.partition_point(|e| e.time <= time);
             self.cut_front(at);
             self.front.push(Entry { time, sequence, event });
             return;
         }
+        // Reclaim the taken part of the front, but rarely: the cost of a drain is amortised over
+        // the events taken since the last one.
         if self.head > SLOTS * LONG_SHIFT && self.head * 2 > self.front.len() {
             self.front.drain(..mem::take(&mut self.head));
         }
         let mut at = self.front.len();
         match self.front.last() {
+            // Duplicate the last event first, so that the loop below only moves within the vector.
             Some(&last) if at > self.head && last.time > time => self.front.push(last),
             _ => return self.front.push(Entry { time, sequence, event }),
         }
@@ -196,10 +202,12 @@ impl<E: Copy> EventQueue<E> {
         self.front[at] = Entry { time, sequence, event };
     }
 
-    /// Gives the events of the front from `at` on, which are later than all others in it, back to
+    /// Moves the events of the front from `at` on, which are later than all others in it, back to
     /// the slots.
     #[cold]
     fn cut_front(&mut self, at: usize) {
+        // Events of the front can be before `base`, which `refill` sets to the start of the slot
+        // taken last.
         let first = self.front[at].time;
         if first < self.base {
             self.lower_base(first);
@@ -212,9 +220,9 @@ impl<E: Copy> EventQueue<E> {
         self.front.truncate(at);
     }
 
-    /// Moves `base` back to `time`. What shares the highest digit that changes with the old base,
-    /// which is all of the levels below that digit, then belongs into the one slot of that digit;
-    /// the rest stays.
+    /// Moves `base` back to `time`. All events that share the highest changed digit with the old
+    /// base, which are those of the lower levels, then belong to the one slot of that digit; the
+    /// rest stays.
     fn lower_base(&mut self, time: u64) {
         let level = level_of(time ^ self.base);
         self.base = time;
@@ -246,7 +254,7 @@ impl<E: Copy> EventQueue<E> {
         slot.push(Entry { time, sequence, event });
     }
 
-    /// Fills the empty front from the first slot; false when nothing is pending.
+    /// Fills the empty front from the first slot. Returns false if nothing is pending.
     fn refill(&mut self) -> bool {
         self.front.clear();
         self.head = 0;
@@ -254,9 +262,12 @@ impl<E: Copy> EventQueue<E> {
             if self.occupied == 0 {
                 return false;
             }
+            // The lowest level that is not empty has the earliest events: its slots differ from
+            // `base` only in lower digits.
             let level = self.occupied.trailing_zeros() as usize;
             let (start, last, mut taken) = self.take_slot(level);
             self.base = start;
+            // All events of a slot at level 0 have the same time and are already in sequence.
             let small = taken.len() <= SMALL || level == 0;
             if small {
                 self.front.extend_from_slice(&taken);
@@ -267,6 +278,8 @@ impl<E: Copy> EventQueue<E> {
             taken.clear();
             self.spare.push(taken);
             if small {
+                // Insertion sort: the slot has at most SMALL events, which are often nearly in
+                // order.
                 if level > 0 {
                     sort(&mut self.front);
                 }
@@ -275,7 +288,8 @@ impl<E: Copy> EventQueue<E> {
         }
     }
 
-    /// Empties the first slot of a level: its first and last instant, and its events in sequence.
+    /// Empties the first slot of a level. Returns its first and last time, and its events in
+    /// sequence.
     fn take_slot(&mut self, level: usize) -> (u64, u64, Vec<Entry<E>>) {
         let shift = level as u32 * BITS;
         let this = &mut self.levels[level];
@@ -286,7 +300,7 @@ impl<E: Copy> EventQueue<E> {
         }
         let taken = mem::take(&mut this.slots[slot]);
         let within = (1u64 << shift) - 1;
-        // All digits above this one are those of `base`; the last level has no such digits.
+        // All digits above this one are those of `base`; the last level has no digits above it.
         let above = (SLOTS as u64 - 1).checked_shl(shift).map_or(0, |digit| !(digit | within));
         let start = self.base & above | (slot as u64) << shift;
         (start, start | within, taken)
@@ -296,10 +310,11 @@ impl<E: Copy> EventQueue<E> {
 /// The highest digit in which two times differ, from their exclusive or.
 #[inline]
 fn level_of(differ: u64) -> usize {
+    // `| 1`: equal times belong to level 0.
     ((63 - (differ | 1).leading_zeros()) / BITS) as usize
 }
 
-/// By time; stable, so that equal times keep their sequence.
+/// Sorts by time; stable, so that events at the same time keep their sequence.
 fn sort<E: Copy>(entries: &mut [Entry<E>]) {
     for i in 1..entries.len() {
         let Entry { time, sequence, event } = entries[i];

@@ -1,82 +1,80 @@
-//! What can be pending.
+//! Pending events.
 
 use anabranch_core::time::Instant;
 
 use crate::engine::EventQueue;
 use crate::packet::{LinkId, MediumId, NodeId};
 
-/// An application, by its index over the whole simulation.
+/// An application, by its index in the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AppId(pub(crate) u32);
 
-/// What nodes may do beside forwarding, by the number that it has given itself: below 8, and no two
-/// alike.
+/// A hook of nodes, by the number that it has chosen: below 8 and unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HookId(pub(crate) u8);
 
-/// A pending event. Whatever it means is looked up when it comes.
+/// A pending event. The state to which it refers is looked up when it happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The head of a link's list arrives.
+    /// The first packet in a link's list arrives.
     Arrival {
         /// The link.
         link: LinkId,
-        /// The link's generation when this was scheduled; another one makes it void.
+        /// The link's generation at the time of scheduling; the event is void if it has changed.
         generation: u32,
     },
-    /// A connection's time-out may be due.
+    /// The time-out of a connection may be due.
     Connection {
-        /// Its node.
+        /// Node of the connection.
         node: NodeId,
-        /// Its slot in the node's table.
+        /// Slot in the node's table.
         slot: u32,
-        /// The slot's generation.
+        /// Generation of the slot.
         generation: u32,
     },
     /// An application starts.
     Start(AppId),
-    /// An application's timer may be due.
+    /// The timer of an application may be due.
     Timer(AppId),
-    /// A fault of the plan takes place, by its index.
+    /// A planned fault happens, by its index.
     Fault(u32),
-    /// Routing has learned of changes.
+    /// Routing learns of changes.
     Converged,
-    /// A packet that was made late arrives; its number.
+    /// A late packet arrives, by its number.
     Late(u32),
-    /// Something at a station of a medium is due.
+    /// An event of a medium at a station.
     Medium {
         /// The medium.
         medium: MediumId,
         /// The station.
         station: u32,
-        /// What it is; the medium's affair.
+        /// Kind of event; the medium defines its meaning.
         what: u32,
-        /// Its generation when this was scheduled; another one makes it void.
+        /// Generation at the time of scheduling; the event is void if it has changed.
         generation: u32,
     },
-    /// Something is due for a hook of a node.
+    /// An event of a hook.
     Hook {
         /// The hook.
         hook: HookId,
-        /// A node, or something else that the hook has a number for.
+        /// A node, or another index of the hook.
         at: u32,
-        /// What it is; the hook's affair.
+        /// Kind of event; the hook defines its meaning.
         what: u32,
     },
-    /// The send buffers of a node may be due for a decision.
+    /// A decision about the send buffers of a node may be due.
     Buffers(NodeId),
     /// The link layers of a node's interfaces sample their rates.
     Reports(NodeId),
-    /// The transmitter of a link whose queue has a discipline may be free.
+    /// The transmitter of a link with a queueing discipline may be free.
     Departure(LinkId),
 }
 
-/// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is
-/// stored field by field and loaded as a whole costs more than all else that the queue does with
-/// it.
+/// An [`Event`] in two words, as the queue stores it. Both words are made in registers: storing an
+/// enum field by field and loading it as a whole would cost more than all other work of the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packed {
-    /// What it is, whose it is, and above that one number.
+    /// Kind and owner of the event, and one number in the upper bits.
     head: u64,
     /// Two further numbers.
     tail: u64,
@@ -127,14 +125,14 @@ impl From<Packed> for Event {
     }
 }
 
-/// The events of a run in the order in which they will happen.
+/// The events of a run, in the order in which they will happen.
 #[derive(Debug, Default)]
 pub struct Agenda {
     queue: EventQueue<Packed>,
 }
 
 impl Agenda {
-    /// Schedules an event, after everything already scheduled for that instant; see
+    /// Schedules an event after all events already scheduled for the same time; see
     /// [`EventQueue::push`].
     #[inline]
     pub fn push(&mut self, at: Instant, event: Event) {
@@ -153,17 +151,17 @@ impl Agenda {
         self.queue.pop_until(stop).map(|(at, packed)| (at, packed.into()))
     }
 
-    /// When the next event happens.
+    /// Time of the next event.
     pub fn peek_time(&mut self) -> Option<Instant> {
         self.queue.peek_time()
     }
 
-    /// Nothing is pending.
+    /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Events scheduled since the start.
+    /// Number of events scheduled since the start.
     pub fn scheduled(&self) -> u64 {
         self.queue.scheduled()
     }

@@ -1,13 +1,13 @@
-//! [`EventLog`] writes what happens in a run as a compact log, from which `anabranch view` makes a
-//! page that replays it. The format is in `docs/reference/replay.md`, its numbers are
-//! [`anabranch_wire::eventlog`]; `crates/view` reads it.
+//! [`EventLog`] writes the events of a run as a compact log, from which `anabranch view` makes a
+//! page that replays them. `docs/reference/replay.md` describes the format,
+//! [`anabranch_wire::eventlog`] has its numbers, and `crates/view` reads it.
 //!
-//! A record is written when it happens: what a reader has of a log that breaks off is what happened
-//! until then. Memory grows with nodes, links, connections and what is under way, never with time:
-//! packets are told apart from those seen before by a table of [`RECENT`] places, and one that is
-//! described twice costs a few octets.
+//! A record is written when its event happens: a log that breaks off is complete up to that point.
+//! Memory grows with the number of nodes, links, connections and packets in flight, but not with
+//! time. A table of [`RECENT`] entries tells new packets from described ones; describing a packet
+//! twice costs a few bytes.
 //!
-//! The octets depend on the run and on nothing else.
+//! The bytes depend only on the run.
 
 mod flows;
 mod legs;
@@ -32,36 +32,36 @@ use flows::Flows;
 use legs::Legs;
 use record::Record;
 
-/// How many packets back one is known to be described already.
+/// Number of recent packets that are known to be described already.
 pub const RECENT: usize = 1 << 14;
 
-/// What a log says of its run.
+/// Head of a log.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Run {
-    /// What the scenario is called.
+    /// Name of the scenario.
     pub name: String,
-    /// What tells this scenario from others, in hexadecimal; may be empty.
+    /// Hash that identifies the scenario, in hexadecimal; may be empty.
     pub hash: String,
-    /// Root of all random streams.
+    /// Seed of all random streams.
     pub seed: u64,
     /// Number of the run.
     pub run: u64,
     /// Version of the program.
     pub version: String,
-    /// Kind and place of each node, by its number; nodes beyond the end have neither.
+    /// Kind and position of each node, by its number; nodes beyond the end have neither.
     pub nodes: Vec<NodeFacts>,
-    /// Some nodes sleep, so that there may be wake-up frames.
+    /// Whether some nodes sleep, so that there may be wake-up frames.
     pub sleeps: bool,
 }
 
-/// What a run's nodes do not say themselves.
+/// Facts about a node that are not part of the simulation.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct NodeFacts {
-    /// What it is, in a word such as `gateway`; may be empty.
+    /// Kind of the node as a word, such as `gateway`; may be empty.
     pub kind: String,
-    /// Where it is, in metres east and north of the origin; if it moves, where it begins.
+    /// Position in metres east and north of the origin; that at the start, if the node moves.
     pub position: Option<(f64, f64)>,
-    /// How it moves.
+    /// Motion of the node.
     pub mover: Option<Mover>,
 }
 
@@ -80,16 +80,16 @@ pub struct EventLog<W> {
     on_air: Vec<LinkId>,
     flows: Flows,
     legs: Legs,
-    /// The connections that are open, as flows.
+    /// The flows of the open connections.
     connections: BTreeMap<(NodeId, ConnId), u32>,
-    /// The number of the packet described last in each place, and 1 more.
+    /// By table entry: 1 more than the number of the packet that was described last.
     recent: Vec<u64>,
     described: i64,
     discarded: i64,
     framed: i64,
 }
 
-/// What the next record of a link differs from.
+/// The values of a link's last record, relative to which the next one is encoded.
 #[derive(Clone, Copy, Debug, Default)]
 struct LinkState {
     rate: u64,
@@ -122,23 +122,23 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }
     }
 
-    /// Ends the log at the time of its last event; the writer, flushed, or what it failed with.
+    /// Ends the log at the time of its last event. Returns the flushed writer.
     ///
     /// # Errors
     ///
-    /// What the writer failed with first.
+    /// The first error of the writer.
     pub fn finish(self) -> Result<W, io::Error> {
         let end = self.now;
         self.finish_at(end)
     }
 
-    /// The same, for a run that went on until `end`.
+    /// Ends the log of a run that lasted until `end`.
     ///
     /// # Errors
     ///
-    /// What the writer failed with first.
+    /// The first error of the writer.
     pub fn finish_at(mut self, end: Instant) -> Result<W, io::Error> {
-        // Those of the legs that begin until then count, too.
+        // Legs that begin before the end belong to the log, too.
         self.write_legs(end);
         let events = self.events;
         self.begin_event(end, tag::END).number(events);
@@ -149,7 +149,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }
     }
 
-    /// Begins the record of an event, behind those of the legs that have begun by then.
+    /// Begins the record of an event, after the records of legs that have begun by then.
     fn at(&mut self, now: Instant, tag: u8) -> &mut Record {
         self.write_legs(now);
         self.begin_event(now, tag)
@@ -165,7 +165,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }
     }
 
-    /// Time does not run backward in a log.
+    /// Times in a log do not decrease.
     fn begin_event(&mut self, now: Instant, tag: u8) -> &mut Record {
         let now = now.max(self.now);
         let passed = now.as_nanos() - self.now.as_nanos();
@@ -180,7 +180,8 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }
     }
 
-    /// Describes a packet that was not described of late. Its maker is who sends it first.
+    /// Describes a packet that was not described recently. Its maker is the node that sends it
+    /// first.
     fn describe(&mut self, packet: &Packet, maker: NodeId) {
         let place = packet.id as usize % RECENT;
         if self.recent[place] == packet.id + 1 {
@@ -213,7 +214,7 @@ impl<W: Write + Send + 'static> EventLog<W> {
     }
 }
 
-/// The number of a stream's end.
+/// Number of a close reason in the log.
 fn closed(reason: CloseReason) -> u8 {
     let reason = match reason {
         CloseReason::Graceful => 0,
@@ -392,7 +393,7 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
             StreamEvent::Opened => format::stream::OPENED,
             StreamEvent::PeerClosed => format::stream::PEER_CLOSED,
             StreamEvent::Closed(reason) => closed(reason),
-            // There are as many as segments, and these are in the log.
+            // There are as many of these events as segments, which are in the log.
             StreamEvent::Readable | StreamEvent::Writable => return,
         };
         let Some(&flow) = self.connections.get(&(node, connection)) else { return };

@@ -1,9 +1,9 @@
-//! IP fragmentation on the way and reassembly at the destination.
+//! IP fragmentation on the path and reassembly at the destination.
 //!
-//! Any node cuts a packet that exceeds the next link's MTU, as IPv4 routers do (RFC 791 section
-//! 2.3). For IPv6, where routers may not, this stands in for the adaptation layer of a low-power
-//! network, with the fragment header of RFC 8200 section 4.5. Only the destination puts pieces
-//! together, within [`REASSEMBLY_TIMEOUT`] and a bounded buffer.
+//! Any node fragments a packet that exceeds the MTU of the next link, as IPv4 routers do (RFC 791
+//! section 2.3). IPv6 routers must not; there, fragmentation represents the adaptation layer of a
+//! low-power network, with the fragment header of RFC 8200 section 4.5. Only the destination
+//! reassembles, within [`REASSEMBLY_TIMEOUT`] and a bounded buffer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::packet::{Fragment, IpVersion, NodeId, Packet, Payload, Whole};
 
-/// How long pieces wait for the rest (RFC 8200 section 4.5).
+/// Time for which fragments wait for the rest of their packet (RFC 8200 section 4.5).
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Octets of incomplete packets that a node holds; past it the oldest go.
+/// Bytes of incomplete packets that a node holds; beyond it the oldest packets are dropped.
 pub const REASSEMBLY_BUFFER: u64 = 256 * 1024;
 
-/// Cuts a packet into pieces of at most `mtu` octets, in order; `number` gives each its packet
-/// number. `None` if the MTU has no room for 8 octets beside the header.
+/// Splits a packet into fragments of at most `mtu` bytes, in order; `number` gives each its packet
+/// number. `None` if the MTU has no room for 8 bytes after the header.
 pub fn split(
     packet: &Packet,
     mtu: u32,
@@ -47,27 +47,27 @@ pub fn split(
     Some((0..len).step_by(room as usize).map(piece).collect())
 }
 
-/// A packet of which pieces have arrived.
+/// A packet of which some fragments have arrived.
 #[derive(Debug)]
 struct Partial {
     src: NodeId,
     identification: u32,
     since: Instant,
     whole: Arc<Whole>,
-    /// Of the first piece, or CE once a piece has it (RFC 3168 section 5.3).
+    /// ECN bits of the first fragment, or CE once any fragment has it (RFC 3168 section 5.3).
     ecn: Ecn,
-    /// Ranges of octets that are here: disjoint, not touching, in order.
+    /// Ranges of bytes that have arrived: disjoint, not adjacent, in order.
     ranges: Vec<(u32, u32)>,
 }
 
-/// What the reassembly of one node has done.
+/// Counters of a node's reassembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReassemblyMetrics {
-    /// Packets put together.
+    /// Packets reassembled.
     pub completed: u64,
     /// Packets given up after [`REASSEMBLY_TIMEOUT`].
     pub timed_out: u64,
-    /// Packets pushed out of a full buffer.
+    /// Packets dropped from a full buffer.
     pub evicted: u64,
 }
 
@@ -80,8 +80,8 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// A piece of a datagram of `src` has arrived, with its identification and ECN bits; what was
-    /// cut and the bits of all pieces, if it was the last one missing.
+    /// Handles a fragment of a packet from `src`, with its identification and ECN bits. If it was
+    /// the last one missing, returns the packet's content and its ECN bits.
     pub fn handle_fragment(
         &mut self,
         now: Instant,
@@ -116,7 +116,7 @@ impl Reassembly {
         None
     }
 
-    /// What was done so far.
+    /// The counters.
     pub fn metrics(&self) -> &ReassemblyMetrics {
         &self.metrics
     }
@@ -135,7 +135,7 @@ impl Reassembly {
     }
 }
 
-/// Adds [start, end) to a list of disjoint ranges; returns how many octets were new.
+/// Adds [start, end) to a list of disjoint ranges; returns the number of new bytes.
 pub(crate) fn add_range(ranges: &mut Vec<(u32, u32)>, start: u32, end: u32) -> u32 {
     let before: u32 = ranges.iter().map(|(a, b)| b - a).sum();
     let first = ranges.partition_point(|r| r.1 < start);
@@ -187,7 +187,7 @@ mod tests {
         let pieces = split(&whole, 127, IpVersion::V6, || 1).unwrap();
         assert_eq!(pieces.len(), 1020usize.div_ceil(72));
         assert!(pieces.iter().all(|p| p.wire_len <= 127));
-        // A second router cuts one piece again.
+        // A second router fragments a fragment again.
         let again = split(&pieces[3], 80, IpVersion::V6, || 2).unwrap();
         assert_eq!(again.len(), 3);
         let mut all: Vec<_> =
@@ -200,7 +200,7 @@ mod tests {
             let given = reassembly.handle_fragment(Instant::ZERO, p.src, (9, Ecn::Ect0), piece(p.clone()));
             assert_eq!(given, None);
         }
-        // RFC 3168 section 5.3: one piece that is marked marks all.
+        // RFC 3168 section 5.3: one marked fragment marks the packet.
         let (ecn, done) =
             reassembly.handle_fragment(Instant::ZERO, last.src, (9, Ecn::Ce), piece(last)).unwrap();
         assert_eq!(ecn, Ecn::Ce);

@@ -1,7 +1,7 @@
-//! Packets as frames of IEEE 802.15.4: how long these are, and their octets.
+//! Packets as IEEE 802.15.4 frames: their lengths and bytes.
 //!
-//! A node's short address is its number, counted from 1; context 0 of 6LoWPAN (RFC 6282) is the
-//! prefix of all nodes, so that an address takes two octets or none.
+//! The short address of a node is its number, counted from 1. Context 0 of 6LoWPAN (RFC 6282) is
+//! the prefix of all nodes, so an address takes two bytes or none.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -27,7 +27,7 @@ pub const CONTEXTS: Contexts = match Context::new(Ipv6Addr::new(0xfd00, 0, 0, 0,
     Err(_) => Contexts::new(),
 };
 
-/// The longest packet that the radio carries.
+/// The largest packet that the radio carries, in bytes.
 pub const MTU: u32 = 1280;
 const _: () = assert!(MTU as usize <= MAX_DATAGRAM);
 
@@ -36,28 +36,27 @@ pub fn short_address(node: NodeId) -> u16 {
     (node.0 + 1) as u16
 }
 
-/// How a packet is cut into frames.
+/// Division of a packet into frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut {
     datagram: Compressed,
-    /// Octets of MAC payload that a frame has room for.
+    /// Bytes of MAC payload for which a frame has room.
     room: usize,
-    /// Octets of the packet that the first piece stands for, if it is to be other than as many as
-    /// fit.
+    /// Uncompressed bytes that the first fragment represents, if it is not to carry as many as fit.
     first: Option<u16>,
     pieces: u32,
     fcs: Fcs,
 }
 
-/// Octets of the MAC header, with short addresses.
+/// Length of the MAC header with short addresses, in bytes.
 const HEADER: usize = 9;
 
-/// What frames a physical layer has.
+/// Format of the frames of a physical layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Octets of the longest PSDU, FCS included.
+    /// Largest PSDU in bytes, including the FCS.
     pub max_psdu: u16,
-    /// How each ends.
+    /// Frame check sequence.
     pub fcs: Fcs,
 }
 
@@ -68,12 +67,12 @@ impl From<&PhyConfig> for Shape {
 }
 
 impl Cut {
-    /// Frames, at least 1.
+    /// Number of frames, at least 1.
     pub fn pieces(&self) -> u32 {
         self.pieces
     }
 
-    /// Octets of a frame, MAC header and FCS included.
+    /// Length of a frame in bytes, including MAC header and FCS.
     pub fn psdu_len(&self, piece: u32) -> u16 {
         let piece = self.split().and_then(|mut pieces| pieces.nth(piece as usize));
         piece.map_or(0, |piece| (HEADER + piece.frame_payload_len() + self.fcs.len()) as u16)
@@ -98,14 +97,14 @@ fn link((from, to): (NodeId, Option<NodeId>)) -> Link {
     Link { src: Address::Short(short_address(from)), dst }
 }
 
-/// Cuts a packet that goes from one node to another, or to everybody, into frames. `None` if it
-/// does not fit.
+/// Divides a packet from one node to another, or to all, into frames. `None` if it does not fit.
 pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), shape: Shape) -> Option<Cut> {
     Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, (room(shape), shape.fcs), None)
 }
 
-/// As [`cut`], for pieces that others pass on one by one: the first has room for the longest header
-/// that one of them may need, who can leave out neither address nor hop limit.
+/// As [`cut`], for fragments that other nodes forward one by one. The first has room for the
+/// longest header that any of these nodes may need, which is one without elided addresses and hop
+/// limit.
 pub fn cut_to_pass_on(
     ip: IpVersion,
     packet: &Packet,
@@ -122,8 +121,8 @@ pub fn cut_to_pass_on(
     Cut::new(cut.datagram, (cut.room, cut.fcs), Some(first))
 }
 
-/// As the packet was cut by `before`, from whom its pieces come, with the header that it has on
-/// this hop. `None` if that does not fit into the first.
+/// Divides a packet as the previous hop did (`before`), with the header for this hop. `None` if the
+/// header does not fit into the first fragment.
 pub fn cut_again(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), before: &Cut) -> Option<Cut> {
     let first = before.split()?.next()?.uncompressed_len;
     Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, (before.room, before.fcs), Some(first))
@@ -133,7 +132,7 @@ fn room(shape: Shape) -> usize {
     usize::from(shape.max_psdu).saturating_sub(HEADER + shape.fcs.len())
 }
 
-/// Lengths of a packet as 6LoWPAN has it on a link.
+/// Lengths of a packet with 6LoWPAN compression on a link.
 fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Option<Compressed> {
     let (IpAddr::V6(src), IpAddr::V6(dst)) = (address_of(ip, packet.src), address_of(ip, packet.dst)) else {
         return None;
@@ -142,7 +141,7 @@ fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Opt
         Payload::Tcp(_) => (Protocol::TCP, None),
         Payload::Udp(udp) => (Protocol::UDP, Some([udp.src_port, udp.dst_port])),
         Payload::Opaque(opaque) => (opaque.protocol, None),
-        // IP fragments do not go over the air: a packet that is too long is cut below IP.
+        // IP fragments are not sent over the air: a packet that is too long is fragmented below IP.
         Payload::Fragment(_) => return None,
     };
     let header = Ipv6Header {
@@ -155,88 +154,88 @@ fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Opt
     };
     let header_len = compressed_header_len(&header, ports, link, &CONTEXTS);
     let uncompressed_len = packet.wire_len as usize;
-    // A UDP header is compressed with that of IP.
+    // A UDP header is compressed together with that of IP.
     let whole_headers = ip.header_len() as usize + ports.map_or(0, |_| UDP_HEADER_LEN);
     let len = uncompressed_len - whole_headers + header_len;
     Some(Compressed { header_len, len, uncompressed_len })
 }
 
-/// The short address of all nodes.
+/// The broadcast short address.
 const EVERYBODY: u16 = 0xffff;
-/// A short address of no node.
+/// A short address that no node has.
 const NOBODY: u16 = 0xfffe;
-/// One of the hop limits that RFC 6282 has no bits for (section 3.1.1).
+/// A hop limit that RFC 6282 cannot compress (section 3.1.1).
 const INLINE_HOP_LIMIT: u8 = 2;
 
-/// A frame that has left the air. Its octets are made only if somebody wants them.
+/// A frame whose transmission has ended. Its bytes are produced only on request.
 #[derive(Clone, Copy, Debug)]
 pub struct AirFrame<'a> {
-    /// When its preamble began.
+    /// Start of the preamble.
     pub start: Instant,
-    /// When its last octet, or what was sent of it, ended.
+    /// End of its last byte, or of the part that was sent.
     pub end: Instant,
-    /// Its sender.
+    /// Sender.
     pub from: NodeId,
-    /// For whom; `None` for all.
+    /// Destination; `None` for a broadcast.
     pub to: Option<NodeId>,
-    /// Its sequence number. Every transmission of a frame has the same; an acknowledgement has that
-    /// of the frame.
+    /// Sequence number. All transmissions of a frame have the same number; an acknowledgement has
+    /// that of the acknowledged frame.
     pub seq: u8,
-    /// Octets of the PSDU: the frame from its frame control field to its FCS.
+    /// Length of the PSDU in bytes: from the frame control field to the FCS.
     pub psdu_len: u16,
-    /// How it ends.
+    /// Frame check sequence.
     pub fcs: Fcs,
-    /// What became of it.
+    /// Result of the transmission.
     pub reception: Reception,
-    /// What it carries.
+    /// Content of the frame.
     pub content: Content<'a>,
 }
 
-/// What became of a frame.
+/// Result of a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reception {
-    /// One of those that it was for, at least, has received it.
+    /// At least one of the destinations has received it.
     Received,
-    /// Nobody that it was for has received it.
+    /// No destination has received it.
     Missed,
-    /// Its sender went down in its midst, so that nobody could.
+    /// The sender went down during the frame, so no station could receive it.
     BrokenOff,
 }
 
-/// What a frame carries.
+/// Content of a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// Nothing: it is an acknowledgement. An enhanced one says when its sender samples the channel.
+    /// An acknowledgement; an enhanced one contains the time of its sender's next sample.
     Ack(Option<Csl>),
-    /// When the frame begins that it announces: it is a wake-up frame.
+    /// A wake-up frame, which announces the start of another frame.
     Wakeup {
-        /// From its end, in units of 10 symbols.
+        /// Time from the end of this frame, in units of 10 symbols.
         rendezvous: u16,
     },
-    /// A packet, or a piece of one.
+    /// A packet, or a fragment of one.
     Piece {
         /// The packet.
         packet: &'a Packet,
-        /// How it is cut.
+        /// Division of the packet into frames.
         cut: &'a Cut,
-        /// Which piece, from 0.
+        /// Index of the fragment, from 0.
         piece: u32,
-        /// What the pieces of a packet have in common: the tag of its datagram (RFC 4944 section
-        /// 5.3).
+        /// Tag that the fragments of a packet share (RFC 4944 section 5.3).
         tag: u16,
-        /// The frame version, 2 for a receiver that sleeps; else 0 or 1, by its length.
+        /// Frame version: 2 for a sleeping receiver, otherwise 0 or 1 depending on the length.
         version: u8,
-        /// It says that another frame for its receiver follows.
+        /// Whether the frame announces another one to its receiver.
         pending: bool,
     },
 }
 
 impl AirFrame<'_> {
-    /// Appends the octets, [`AirFrame::psdu_len`] of them; on an error `out` is as it was.
+    /// Appends the bytes of the frame, [`AirFrame::psdu_len`] of them. On an error `out` is
+    /// unchanged.
     ///
     /// # Errors
     ///
-    /// What keeps the packet from being said in octets.
+    /// If the packet cannot be encoded.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let start = out.len();
         match self.content {
@@ -251,7 +250,7 @@ impl AirFrame<'_> {
                 self.emit_data((packet, cut), (piece, tag), (version, pending), out)?;
             }
         }
-        // What the radio has timed is what is on the air.
+        // The emitted length equals the one with which the radio timed the frame.
         debug_assert_eq!(out.len() - start, usize::from(self.psdu_len), "{self:?}");
         Ok(())
     }

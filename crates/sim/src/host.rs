@@ -1,5 +1,5 @@
-//! The host of a node: its table of connections and their subflows, its listeners, its ports. It
-//! holds; what acts on the connections is [`crate::world`].
+//! The host of a node: its connections and their subflows, its listeners and its ports. It holds
+//! the state; [`crate::world`] operates the connections.
 
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,40 +16,40 @@ use crate::random::Stream;
 use crate::stream::ConnId;
 use crate::transport::{Transport, TransportConfig, path_id};
 
-/// First port of those given to [`crate::app::Ctx::connect`] (RFC 6335 section 6).
+/// First of the ports for [`crate::app::Ctx::connect`] (RFC 6335 section 6).
 pub const FIRST_EPHEMERAL_PORT: u16 = 49_152;
 
-/// Half-open connections that a listener holds, unless told otherwise.
+/// Default number of half-open connections that a listener holds.
 pub const BACKLOG: u32 = 128;
 
-/// Why a port cannot be listened on.
+/// Reason why an application cannot listen on a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// An application of the node already does.
+    /// An application of the node already listens on it.
     #[error("port {0} is already listened on")]
     PortInUse(u16),
 }
 
-/// Why an application cannot have the datagrams to a port.
+/// Reason why an application cannot bind a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// An application of the node has them already.
+    /// An application of the node has bound it already.
     #[error("datagrams to port {0} are already taken")]
     PortInUse(u16),
 }
 
-/// Why a datagram cannot be sent.
+/// Reason why a datagram cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatagramError {
-    /// It has more octets than a packet has room for.
+    /// The payload exceeds the largest datagram.
     #[error("a datagram carries at most {most} bytes, not {octets}")]
     TooLong {
-        /// What it has.
+        /// Length of the payload in bytes.
         octets: usize,
-        /// What there is room for.
+        /// Largest length in bytes.
         most: usize,
     },
     /// There is no such node.
@@ -57,37 +57,37 @@ pub enum DatagramError {
     NoSuchNode(NodeId),
 }
 
-/// Octets that a datagram carries at most, in either version of IP (RFC 791, RFC 768).
+/// Largest payload of a datagram in bytes, in both versions of IP (RFC 791, RFC 768).
 pub const MAX_DATAGRAM: usize = 65_507;
 
-/// Why a connection cannot be tried.
+/// Reason why a connection cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The node's send buffers leave no room for one segment of it.
+    /// The node's pool of send buffers has no room for one segment.
     #[error(transparent)]
     NoBuffer(#[from] OpenError),
-    /// Every ephemeral port is in use towards that peer and port.
+    /// All ephemeral ports are in use towards this peer and port.
     #[error("no ephemeral port is left towards that peer and port")]
     NoPortLeft,
-    /// A further subflow is not opened.
+    /// Another subflow cannot be opened.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The connection is gone, or is no multipath connection.
+    /// The connection is over, or is not a multipath connection.
     #[error("there is no multipath connection to join")]
     NoConnection,
 }
 
-/// Who began.
+/// The side that opened a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Origin {
     Ours,
-    /// A peer, through our listener; `pending` until open.
+    /// A peer, through a listener; `ListenerPending` until the connection is open.
     Listener,
     ListenerPending,
 }
 
-/// A connection and what the host knows of it.
+/// A connection and the host's state about it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) connection: Transport,
@@ -95,16 +95,16 @@ pub(crate) struct Entry {
     pub(crate) remote: NodeId,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
-    /// The path that TCP keeps to; a multipath connection has one for each subflow.
+    /// The path to which TCP keeps; a multipath connection has one for each subflow.
     pub(crate) path: u8,
-    /// Ports of the further subflows, local and remote.
+    /// Local and remote ports of further subflows.
     pub(crate) joined: Vec<(u16, u16)>,
     pub(crate) origin: Origin,
-    /// When the earliest pending time-out event comes.
+    /// Time of the earliest pending time-out event.
     pub(crate) armed: Option<Instant>,
-    /// It is on the list of those to be looked after.
+    /// Whether it is on the list of connections to be looked after.
     pub(crate) dirty: bool,
-    /// It is among the connections that were touched since the last look at them.
+    /// Whether it is among the connections touched since the last query.
     pub(crate) noted: bool,
 }
 
@@ -122,13 +122,13 @@ struct Listener {
     half_open: u32,
 }
 
-/// Ports and peer of a connection, as one word: peer, local port, remote port.
+/// Ports and peer of a connection as one word: peer, local port, remote port.
 fn key(local_port: u16, remote: NodeId, remote_port: u16) -> u64 {
     u64::from(remote.0) << 32 | u64::from(local_port) << 16 | u64::from(remote_port)
 }
 
-/// Multiplies by an odd constant (Fibonacci hashing). Peers of a simulation do not attack its
-/// tables, and the table is never iterated.
+/// Multiplies by an odd constant (Fibonacci hashing). Simulated peers do not attack the table, and
+/// it is never iterated, so its order does not affect results.
 #[derive(Clone, Copy, Default)]
 struct KeyHasher(u64);
 
@@ -149,13 +149,13 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// What a segment for which there is no connection gets.
+/// Result of a segment without a connection.
 pub(crate) enum Stranger {
-    /// A new connection, or a further subflow of one.
+    /// A new connection, or another subflow of one.
     Accepted(u32),
-    /// Nobody listens, or it is not a SYN: a reset.
+    /// No listener, or not a SYN: the reset to send.
     Unwanted(Segment),
-    /// The backlog is full: silence.
+    /// The backlog is full: no answer.
     Overloaded,
 }
 
@@ -163,10 +163,10 @@ pub(crate) enum Stranger {
 pub(crate) struct Host {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The slot of a connection, and which of its subflows it is.
+    /// By key: the slot of a connection, and the number of the subflow.
     table: HashMap<u64, (u32, u16), BuildHasherDefault<KeyHasher>>,
     listeners: BTreeMap<u16, Listener>,
-    /// Who gets the datagrams to a port.
+    /// By port: the application that receives the datagrams.
     bound: BTreeMap<u16, AppId>,
     next_port: u16,
     iss: Stream,
@@ -188,7 +188,7 @@ impl Host {
         }
     }
 
-    /// Finds the slot for a segment from `src`.
+    /// Finds the slot and subflow for a segment from `src`.
     #[inline]
     pub(crate) fn find(&self, src: NodeId, segment: &Segment) -> Option<(u32, u16)> {
         self.table.get(&key(segment.dst_port, src, segment.src_port)).copied()
@@ -200,20 +200,20 @@ impl Host {
         self.slots.get_mut(slot as usize)?.entry.as_mut()
     }
 
-    /// The connection in a slot, if it is still that one.
+    /// The connection with this id, if it still exists.
     #[inline]
     pub(crate) fn get(&mut self, id: ConnId) -> Option<&mut Entry> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         if slot.generation == id.generation { slot.entry.as_mut() } else { None }
     }
 
-    /// As [`Host::get`], to look at.
+    /// As [`Host::get`], for reading.
     pub(crate) fn peek(&self, id: ConnId) -> Option<&Entry> {
         let slot = self.slots.get(id.slot as usize)?;
         if slot.generation == id.generation { slot.entry.as_ref() } else { None }
     }
 
-    /// The name of the connection in a slot.
+    /// The id of the connection in a slot.
     #[inline]
     pub(crate) fn id(&self, slot: u32) -> ConnId {
         ConnId { slot, generation: self.slots[slot as usize].generation }
@@ -225,12 +225,12 @@ impl Host {
         taken.map(|(i, s)| ConnId { slot: i as u32, generation: s.generation })
     }
 
-    /// Number of connections, those that are closing included.
+    /// Number of connections, including those that are closing.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Opens a connection from an ephemeral port, over the path of that number.
+    /// Opens a connection from an ephemeral port, over the path with this number.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
@@ -267,8 +267,8 @@ impl Host {
         Ok(self.id(slot))
     }
 
-    /// Opens a further subflow of a connection, from another port, with a TCP of its own if one is
-    /// given.
+    /// Opens another subflow of a connection from another port, with its own TCP configuration if
+    /// one is given.
     pub(crate) fn join(
         &mut self,
         now: Instant,
@@ -290,7 +290,7 @@ impl Host {
         Ok(subflow)
     }
 
-    /// Answers SYNs to a port.
+    /// Accepts SYNs to a port.
     pub(crate) fn listen(
         &mut self,
         app: AppId,
@@ -306,17 +306,17 @@ impl Host {
         Ok(())
     }
 
-    /// No longer answers SYNs to a port; open connections stay.
+    /// Stops accepting SYNs to a port; open connections remain.
     pub(crate) fn unlisten(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Whether a SYN to a listener ends the connection of a slot, which is in TIME-WAIT (RFC 6191):
-    /// the least initial sequence number of the new one. The old one is forgotten as any other that
-    /// is over.
+    /// Whether a SYN to a listener replaces the connection of a slot, which is in TIME-WAIT (RFC
+    /// 6191). Returns the least initial sequence number of the new connection. The old one is
+    /// removed like any other that is over.
     #[cold]
     pub(crate) fn give_way(&mut self, now: Instant, slot: u32, syn: &Segment) -> Option<SeqNumber> {
-        // A connection that ends for a SYN must have a successor.
+        // A connection is replaced only if the new one will be accepted.
         let listener = self.listeners.get(&syn.dst_port)?;
         if listener.half_open >= listener.backlog || join_token(syn).is_some() {
             return None;
@@ -324,8 +324,8 @@ impl Host {
         self.entry(slot)?.connection.give_way(now, syn)
     }
 
-    /// A segment for which there is no connection. `least` is the least initial sequence number of
-    /// a new one, if it takes the place of another.
+    /// Handles a segment without a connection. `least` is the least initial sequence number of a
+    /// new connection, if it replaces another.
     pub(crate) fn handle_stranger(
         &mut self,
         now: Instant,
@@ -372,11 +372,12 @@ impl Host {
         Stranger::Accepted(self.insert(entry))
     }
 
-    /// A SYN wants to become a further subflow of a connection that its token names (RFC 8684
-    /// section 3.2).
+    /// Handles a SYN that requests another subflow of a connection, identified by its token (RFC
+    /// 8684 section 3.2).
     fn handle_join(&mut self, now: Instant, src: NodeId, path: u8, syn: Segment) -> Stranger {
         let secrets = self.secrets();
         let token = join_token(&syn);
+        // A linear search: another subflow is opened rarely.
         let named = |entry: &Entry| entry.connection.multipath().is_some_and(|c| Some(c.token()) == token);
         let slot = self.slots.iter().position(|s| s.entry.as_ref().is_some_and(named));
         let Some((slot, entry)) = slot.and_then(|slot| Some((slot, self.slots[slot].entry.as_mut()?))) else {
@@ -393,7 +394,7 @@ impl Host {
         }
     }
 
-    /// A listener's connection has become open.
+    /// A listener's connection has been established.
     pub(crate) fn opened(&mut self, slot: u32) {
         let Some(entry) = self.entry(slot) else { return };
         if entry.origin == Origin::ListenerPending {
@@ -403,14 +404,14 @@ impl Host {
         }
     }
 
-    /// Forgets a connection. Its id names nothing from now on.
+    /// Removes a connection. Its id is invalid from now on.
     pub(crate) fn remove(&mut self, slot: u32) {
         let this = &mut self.slots[slot as usize];
         let Some(entry) = this.entry.take() else { return };
         this.generation = this.generation.wrapping_add(1);
         self.free.push(slot);
         let own = key(entry.local_port, entry.remote, entry.remote_port);
-        // A connection that has given way finds its successor here.
+        // After a replacement, the table entry belongs to the new connection.
         if self.table.get(&own).is_some_and(|(owner, _)| *owner == slot) {
             self.table.remove(&own);
         }
@@ -422,7 +423,7 @@ impl Host {
         }
     }
 
-    /// Forgets all connections and listeners.
+    /// Removes all connections and listeners.
     pub(crate) fn clear(&mut self) {
         for slot in 0..self.slots.len() {
             self.remove(slot as u32);
@@ -431,7 +432,7 @@ impl Host {
         self.bound.clear();
     }
 
-    /// Has an application get the datagrams to a port.
+    /// Passes the datagrams to a port to an application.
     pub(crate) fn bind(&mut self, app: AppId, port: u16) -> Result<(), BindError> {
         match self.bound.entry(port) {
             btree_map::Entry::Occupied(_) => Err(BindError::PortInUse(port)),
@@ -442,14 +443,14 @@ impl Host {
         }
     }
 
-    /// Nobody gets the datagrams to a port any more, if `app` did.
+    /// Stops passing the datagrams to a port, if `app` receives them.
     pub(crate) fn unbind(&mut self, app: AppId, port: u16) {
         if self.bound(port) == Some(app) {
             self.bound.remove(&port);
         }
     }
 
-    /// Who gets the datagrams to a port.
+    /// The application that receives the datagrams to a port.
     pub(crate) fn bound(&self, port: u16) -> Option<AppId> {
         self.bound.get(&port).copied()
     }
@@ -476,7 +477,7 @@ impl Host {
         }
     }
 
-    /// What must be unpredictable of a multipath connection or a further subflow.
+    /// The unpredictable values of a multipath connection or another subflow.
     fn secrets(&mut self) -> Secrets {
         let key = Key(self.iss.bits());
         let word = self.iss.bits();
@@ -500,7 +501,7 @@ impl Host {
     }
 }
 
-/// An initial sequence number that is not below `least`, and as hard to guess as `iss`, but for one
+/// An initial sequence number that is at least `least`, and as hard to guess as `iss` but for one
 /// bit.
 fn above(least: Option<SeqNumber>, iss: SeqNumber) -> SeqNumber {
     if least.is_none_or(|least| iss.ge(least)) { iss } else { iss + (1 << 31) }

@@ -1,32 +1,33 @@
-//! Delays that differ from packet to packet, by a distribution.
+//! Random variation of the delay from packet to packet.
 
 use anabranch_core::time::Duration;
 
 use crate::math::{exp, ln};
 use crate::random::Stream;
 
-/// How much longer packets take than the delay of their link.
+/// Random addition to the delay of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct JitterConfig {
-    /// The distribution of what is added.
+    /// Distribution of the addition.
     pub distribution: Distribution,
-    /// Whether a packet may overtake those before it, or arrives with them at the earliest.
+    /// Whether packets may overtake others. Otherwise a packet arrives no earlier than the one
+    /// before it.
     pub overtaking: bool,
 }
 
-/// A distribution of times from 0 on.
+/// A distribution of times of at least 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Distribution {
-    /// Evenly from 0 to this.
+    /// Uniform from 0.
     Uniform {
         /// The longest time.
         most: Duration,
     },
-    /// Normal, without what is less than 0.
+    /// Normal, truncated to values of at least 0.
     Normal {
-        /// Of the whole distribution.
+        /// Mean before truncation.
         mean: Duration,
-        /// Its standard deviation.
+        /// Standard deviation before truncation.
         deviation: Duration,
     },
     /// Exponential.
@@ -34,19 +35,20 @@ pub enum Distribution {
         /// Its mean.
         mean: Duration,
     },
-    /// Pareto: longer than x with the probability (`least`/x)^`shape`.
+    /// Pareto, truncated at `most`. Before truncation, a time exceeds x with probability
+    /// (`least`/x)^`shape`.
     Pareto {
         /// The shortest time, more than 0.
         least: Duration,
-        /// More than 0.
+        /// Shape, more than 0.
         shape: f64,
-        /// The longest time: what is longer is left out of the distribution.
+        /// The longest time.
         most: Duration,
     },
 }
 
 impl Distribution {
-    /// A time.
+    /// Draws a time.
     pub fn draw(&self, stream: &mut Stream) -> Duration {
         let seconds = match *self {
             Self::Uniform { most } => most.as_secs_f64() * stream.uniform(),
@@ -58,8 +60,8 @@ impl Distribution {
                 }
             },
             Self::Pareto { least, shape, most } => {
-                // The inverse of the distribution function, of the share that is shorter than
-                // `most`.
+                // Inverse of the distribution function at a fraction of the part that is shorter
+                // than `most`.
                 let (least, most) = (least.as_secs_f64(), most.as_secs_f64());
                 let share = stream.uniform() * (1.0 - exp(-shape * ln(most / least)));
                 least * exp(-ln(1.0 - share) / shape)
@@ -69,7 +71,7 @@ impl Distribution {
     }
 }
 
-/// A distribution in operation.
+/// A distribution with its random stream.
 #[derive(Debug)]
 pub struct Jitter {
     distribution: Distribution,
@@ -82,7 +84,7 @@ impl Jitter {
         Self { distribution, stream }
     }
 
-    /// What the next packet has.
+    /// Draws the addition of the next packet.
     pub fn draw(&mut self) -> Duration {
         self.distribution.draw(&mut self.stream)
     }
@@ -92,7 +94,7 @@ impl Jitter {
 mod tests {
     use super::*;
 
-    /// Mean, and shares of times up to each of `at`, in milliseconds.
+    /// Mean, and fractions of times up to each of `at`, in milliseconds.
     fn seen(distribution: Distribution, at: [f64; 3]) -> (f64, [f64; 3]) {
         let mut jitter = Jitter::new(distribution, Stream::new(3, 0, "test", "jitter"));
         let n = 200_000;
@@ -109,12 +111,12 @@ mod tests {
     #[test]
     fn means_and_shares_are_those_of_the_closed_forms() {
         let exponential = |x: f64| 1.0 - (-x / 4.0f64).exp();
-        // Without what is more than 100 ms.
+        // Truncated at 100 ms.
         let pareto = |x: f64| (1.0 - (2.0 / x).powf(1.5)) / (1.0 - 0.02f64.powf(1.5));
         let mean_pareto = 1.5 / 0.5
             * (2.0f64.powf(1.5) / (1.0 - 0.02f64.powf(1.5)))
             * (2.0f64.powf(-0.5) - 100.0f64.powf(-0.5));
-        // Mean 10 ms and deviation 10 ms: of the standard normal what is above -1. Phi(1) =
+        // Mean 10 ms and deviation 10 ms: the standard normal distribution above -1. Phi(1) =
         // 0.841345, phi(1) = 0.241971.
         let normal = |phi: f64| (phi - 0.158655) / 0.841345;
         let cases = [

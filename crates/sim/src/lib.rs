@@ -1,28 +1,29 @@
-//! A deterministic discrete-event network that drives the core. This crate never reads a clock or
-//! entropy, never starts a thread and never prints: one [`sim::Simulation`] is one run, from a seed
-//! and a run number to the same bytes on every machine.
+//! A deterministic discrete-event network simulator that drives the protocol core.
 //!
-//! Not here: bytes of packets (the wire's), protocols (the core's), experiments and statistics (the
-//! lab's).
+//! One [`sim::Simulation`] is one run: the same seed and run number give the same bytes on every
+//! machine. The crate reads no clock and no entropy, starts no threads and prints nothing.
 //!
-//! Code map, from the ground up; nothing imports downward in this list:
+//! Non-goals: packet formats (`anabranch-wire`), protocols (`anabranch-core`), experiments and
+//! statistics (`anabranch-lab`).
 //!
-//! * `math` is a few functions that are the same on every machine;
-//! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be
-//!   pending;
-//! * [`air`] is the channel that stations share, [`radio`] IEEE 802.15.4 and [`wifi`] IEEE 802.11
-//!   on it;
-//! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
-//! * [`transport`] is a connection, over one path or several;
-//! * [`host`] holds the connections of a node, [`buffers`] keeps their send buffers within a pool,
-//!   [`world`] joins hosts, network and time;
-//! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`frames`] frames of
-//!   these, [`pcapng`] writes captures;
-//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so do
-//!   [`capture`], [`events`] and [`series`], which writes [`csv`]; [`probe`] measures a part of a
-//!   run;
-//! * [`sim`] is the run loop;
-//! * [`scenario`] reads a network and its traffic from a file.
+//! Code map, from the ground up; a module uses only modules above it in this list:
+//!
+//! * `math`: functions with equal results on every machine;
+//! * [`engine`]: the event queue; [`random`]: named random streams; [`event`]: the kinds of events;
+//! * [`air`]: the channel that stations share; [`radio`]: IEEE 802.15.4 on it; [`wifi`]: IEEE
+//!   802.11 on it;
+//! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`]: transport of
+//!   packets;
+//! * [`transport`]: a connection over one path or several;
+//! * [`host`]: the connections of a node; [`buffers`]: pools for their send buffers; [`world`]:
+//!   hosts, network and time together;
+//! * [`address`]: addresses of nodes; [`octets`]: packets as bytes; [`frames`]: link-layer frames;
+//!   [`pcapng`]: the capture format;
+//! * [`app`]: the interface of applications; [`apps`]: ready-made applications; [`trace`],
+//!   [`capture`], [`events`] and [`series`] (which writes [`csv`]): observers; [`probe`]:
+//!   measurements of a part of a run;
+//! * [`sim`]: the run loop;
+//! * [`scenario`]: networks and traffic from scenario files.
 
 #![forbid(unsafe_code)]
 

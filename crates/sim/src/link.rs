@@ -1,9 +1,9 @@
-//! One direction of a link: its ends, its configuration, what it has done, and what it is if it is
-//! a cable.
+//! One direction of a link: its ends, configuration and counters, and its queue and transmitter if
+//! it is a cable.
 //!
 //! There are many more links over the air than cables, one for each pair of neighbours, and most
-//! never carry a packet. So a link is small: its medium ([`crate::network`]) queues and sends what
-//! goes over the air, and what a link has counted has its place from the first packet on.
+//! never carry a packet. A link is therefore small: packets over the air are queued and sent by
+//! their medium ([`crate::network`]), and counters are allocated with the first packet.
 
 mod cable;
 pub mod course;
@@ -23,43 +23,46 @@ pub use cable::{Arrival, Cable, Departure, Offer};
 use course::Course;
 use discipline::DisciplineConfig;
 
-/// One direction of a link, as configured.
+/// Configuration of one direction of a link.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkConfig {
-    /// Bit/s of IP packets, at least 1.
+    /// Transmission rate of IP packets in bit/s, at least 1.
     pub rate: u64,
-    /// From the end of transmission to arrival.
+    /// Propagation delay, from the end of the transmission to the arrival.
     pub delay: Duration,
-    /// Waiting packets.
+    /// Capacity of the queue.
     pub queue: QueueLimit,
-    /// How waiting packets are treated.
+    /// Queueing discipline.
     pub discipline: DisciplineConfig,
-    /// A packet of a transport that understands ECN is marked if the queue holds more than this
-    /// with it (RFC 3168 section 5). Without it none is. For a queue that drops from its tail.
+    /// Queue length above which a packet of an ECN-capable transport is marked (RFC 3168 section
+    /// 5); the packet counts as part of the queue. `None` marks nothing. Only for a drop-tail
+    /// queue.
     pub ecn_threshold: Option<QueueLimit>,
-    /// Largest IP packet in octets.
+    /// Largest IP packet in bytes.
     pub mtu: u32,
-    /// How packets are lost.
+    /// Loss model.
     pub loss: LossModel,
-    /// Factors on the loss by kind of packet.
+    /// Factors on the loss probability by kind of packet.
     pub loss_factors: LossFactors,
-    /// `Some` if the link layer acknowledges every packet, at its arrival: how long after that the
-    /// sender takes it for lost if the acknowledgement does not come. The time that one takes is
-    /// part of the delay. The link layer repeats nothing: it only tells a caching node.
+    /// `Some` if the link layer acknowledges every packet at its arrival: the time after that at
+    /// which the sender considers the packet lost without an acknowledgement. The acknowledgement
+    /// takes no time of its own. The link layer does not retransmit; it only informs a caching
+    /// node.
     pub link_ack_timeout: Option<Duration>,
-    /// `Some` if the link layer repeats packets that the channel has lost.
+    /// `Some` if the link layer retransmits lost packets.
     pub arq: Option<ArqConfig>,
-    /// Packets that arrive late or twice.
+    /// Reordering and duplication.
     pub disturbance: Disturbance,
-    /// How much longer packets take than `delay`.
+    /// Random addition to `delay`.
     pub jitter: Option<JitterConfig>,
-    /// From the start of one transmission to that of the next, at least: on a chain of radios that
-    /// share a channel a node waits until its packet is out of earshot, some hops on.
+    /// Least time from the start of one transmission to the start of the next. On a chain of radios
+    /// that share a channel, a node waits until its packet has been forwarded out of range, some
+    /// hops further on.
     pub spacing: Duration,
 }
 
 impl LinkConfig {
-    /// A lossless Ethernet-like link with a queue of 100 packets and an MTU of 1500 octets.
+    /// A lossless Ethernet-like link with a queue of 100 packets and an MTU of 1500 bytes.
     pub fn new(rate: u64, delay: Duration) -> Self {
         Self {
             rate,
@@ -79,64 +82,63 @@ impl LinkConfig {
     }
 }
 
-/// A link layer that repeats what its channel has lost: stop-and-wait ARQ, with the persistence of
-/// RFC 3366. The transmitter keeps a packet until it has arrived or is given up, so that packets
-/// arrive in order and wait behind one that is repeated. What tells the link layer is never lost,
-/// and takes no time of the other direction.
+/// A link layer that retransmits lost packets: stop-and-wait ARQ with the persistence of RFC 3366.
+/// The transmitter keeps a packet until it has arrived or is given up, so packets arrive in order
+/// and wait behind a retransmission. Feedback is perfect: it is never lost, and takes no capacity
+/// of the other direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArqConfig {
-    /// How often a packet is repeated at most.
+    /// Largest number of retransmissions of a packet.
     pub limit: u32,
-    /// From the end of a transmission that was lost to the next one.
+    /// Time from the end of a lost transmission to the start of the next attempt.
     pub delay: Duration,
 }
 
-/// Why a link lost a packet.
+/// Reason why a link dropped a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkDrop {
-    /// The queue was at its limit.
+    /// The queue was full.
     QueueFull,
-    /// The queue's discipline dropped it to tell of congestion.
+    /// The queueing discipline dropped the packet to signal congestion.
     Early,
     /// The channel lost it.
     Loss,
-    /// The link was down, or went down while the packet was in it.
+    /// The link was down, or went down while it held the packet.
     Down,
 }
 
-/// What a link has done so far. `enqueued + dropped_full` is all that was offered while it was up;
-/// `enqueued = delivered + dropped_early + dropped_loss + cut + in flight`.
+/// Counters of a link. `enqueued + dropped_full` is the number of packets offered while the link
+/// was up; `enqueued = delivered + dropped_early + dropped_loss + cut + in flight`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkMetrics {
     /// Packets accepted.
     pub enqueued: u64,
     /// Packets that arrived.
     pub delivered: u64,
-    /// Octets that arrived, IP headers included.
+    /// Bytes that arrived, including IP headers.
     pub delivered_bytes: u64,
     /// Packets refused by a full queue.
     pub dropped_full: u64,
-    /// Packets that the queue's discipline has dropped though there was room.
+    /// Packets that the queueing discipline dropped although there was room.
     pub dropped_early: u64,
-    /// Packets that this queue has marked (RFC 3168); they may still be lost behind it.
+    /// Packets that this queue marked (RFC 3168). They may still be lost later on.
     pub marked: u64,
     /// Packets lost by the channel; with [`LinkConfig::arq`] those that were given up.
     pub dropped_loss: u64,
-    /// Transmissions beyond the first of each packet, planned ones included: see
-    /// [`Link::repeated`].
+    /// Retransmissions, including planned ones: see [`Link::repeated`].
     pub repeated: u64,
     /// Packets refused because the link was down.
     pub dropped_down: u64,
     /// Accepted packets that were in the link when it went down.
     pub cut: u64,
-    /// Packets too big that could not be fragmented, counted by the network.
+    /// Packets that exceeded the MTU and could not be fragmented, counted by the network.
     pub dropped_mtu: u64,
-    /// Most packets that waited at once.
+    /// Peak number of waiting packets.
     pub peak_packets: u64,
-    /// Most octets that waited at once.
+    /// Peak number of waiting bytes.
     pub peak_bytes: u64,
-    /// Time of all transmissions accepted, ended or not, from the first to the last of a packet;
-    /// [`Link::busy`] is that of those until now.
+    /// Total time of all accepted transmissions, ended or not, including the gaps between attempts
+    /// for one packet. [`Link::busy`] is the part until now.
     pub busy: Duration,
 }
 
@@ -159,7 +161,7 @@ impl LinkMetrics {
     };
 }
 
-/// One direction of a link, in operation.
+/// One direction of a link.
 #[derive(Debug)]
 pub struct Link {
     from: NodeId,
@@ -178,39 +180,39 @@ enum Kind {
 /// A link over the air.
 #[derive(Debug)]
 struct Air {
-    /// Of all links of the medium, as long as this one has no rate of its own.
+    /// Shared by all links of the medium, unless this one has its own rate.
     config: Arc<LinkConfig>,
     up: bool,
-    /// `None` as long as there is nothing to count.
+    /// `None` until there is something to count.
     metrics: Option<Box<LinkMetrics>>,
 }
 
 impl Link {
-    /// A cable that is idle and up; `stream` makes the random stream for a purpose.
+    /// A cable that is idle and up. `stream` makes the random stream for a purpose.
     pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let kind = Kind::Cable(Box::new(Cable::new(config, stream)));
         Self { from, to, mtu: config.mtu, medium: MediumId::CABLE, kind }
     }
 
-    /// A link of a medium that is no cable, which queues and sends its packets. It is up.
+    /// A link of a medium other than cables, which queues and sends its packets. It is up.
     pub(crate) fn over_air(from: NodeId, to: NodeId, medium: MediumId, config: &Arc<LinkConfig>) -> Self {
         let kind = Kind::Air(Air { config: Arc::clone(config), up: true, metrics: None });
         Self { from, to, mtu: config.mtu, medium, kind }
     }
 
-    /// Where it starts.
+    /// Node at which the link begins.
     #[inline]
     pub fn from(&self) -> NodeId {
         self.from
     }
 
-    /// Where it ends.
+    /// Node at which the link ends.
     #[inline]
     pub fn to(&self) -> NodeId {
         self.to
     }
 
-    /// Its configuration, with the rate of now.
+    /// The configuration with the current rate.
     pub fn config(&self) -> &LinkConfig {
         match &self.kind {
             Kind::Cable(cable) => cable.config(),
@@ -218,25 +220,25 @@ impl Link {
         }
     }
 
-    /// A cable follows a course from now on, before its first packet.
+    /// Makes a cable follow a course, before its first packet.
     pub fn follow(&mut self, course: &Course) {
         if let Some(cable) = self.cable_mut() {
             cable.follow(course);
         }
     }
 
-    /// The rate of a moment in bit/s, as [`Cable::rate`] has it.
+    /// Rate at a given time in bit/s: see [`Cable::rate`].
     pub fn rate(&self, now: Instant) -> u64 {
         self.cable().map_or(self.config().rate, |cable| cable.rate(now))
     }
 
-    /// Largest IP packet in octets.
+    /// Largest IP packet in bytes.
     #[inline]
     pub fn mtu(&self) -> u32 {
         self.mtu
     }
 
-    /// Packets are accepted.
+    /// Whether the link is up and accepts packets.
     pub fn is_up(&self) -> bool {
         match &self.kind {
             Kind::Cable(cable) => cable.is_up(),
@@ -244,7 +246,7 @@ impl Link {
         }
     }
 
-    /// What it has done.
+    /// The counters of the link.
     pub fn metrics(&self) -> &LinkMetrics {
         match &self.kind {
             Kind::Cable(cable) => cable.metrics(),
@@ -259,19 +261,19 @@ impl Link {
         }
     }
 
-    /// What carries its packets.
+    /// The medium that carries its packets.
     #[inline]
     pub fn medium(&self) -> MediumId {
         self.medium
     }
 
-    /// It is over the air.
+    /// Whether the link is over the air.
     #[inline]
     pub fn is_wireless(&self) -> bool {
         self.medium != MediumId::CABLE
     }
 
-    /// Its queue and its transmitter, if it is a cable.
+    /// Queue and transmitter, if the link is a cable.
     #[inline]
     pub fn cable(&self) -> Option<&Cable> {
         match &self.kind {
@@ -280,7 +282,7 @@ impl Link {
         }
     }
 
-    /// Its queue and its transmitter, if it is a cable.
+    /// Queue and transmitter, if the link is a cable.
     #[inline]
     pub fn cable_mut(&mut self) -> Option<&mut Cable> {
         match &mut self.kind {
@@ -289,7 +291,7 @@ impl Link {
         }
     }
 
-    /// A packet was offered to the radio, and taken if nothing was against it.
+    /// Counts a packet that was offered to the radio, and refused for this reason or accepted.
     pub(crate) fn count_offer(&mut self, refusal: Option<LinkDrop>) {
         let metrics = self.metrics_mut();
         match refusal {
@@ -299,44 +301,44 @@ impl Link {
         }
     }
 
-    /// A packet has come over the air.
+    /// Counts a packet that has arrived over the air.
     pub(crate) fn count_delivered(&mut self, octets: u32) {
         let metrics = self.metrics_mut();
         metrics.delivered += 1;
         metrics.delivered_bytes += u64::from(octets);
     }
 
-    /// The radio has given a packet up that has not arrived.
+    /// Counts a packet that the radio gave up and that has not arrived.
     pub(crate) fn count_lost(&mut self) {
         self.metrics_mut().dropped_loss += 1;
     }
 
-    /// A packet was with a node that has died.
+    /// Counts a packet that was held by a node that went down.
     pub(crate) fn count_cut(&mut self) {
         self.metrics_mut().cut += 1;
     }
 
-    /// A packet for this link was too big and could not be cut.
+    /// Counts a packet that exceeded the MTU and could not be fragmented.
     pub(crate) fn count_too_big(&mut self) {
         self.metrics_mut().dropped_mtu += 1;
     }
 
-    /// Packets that a cable has accepted and that have not arrived.
+    /// Number of packets that a cable has accepted and that have not arrived.
     pub fn in_flight(&self) -> usize {
         self.cable().map_or(0, Cable::in_flight)
     }
 
-    /// Time that the transmitter of a cable has been busy until now.
+    /// Time for which the transmitter of a cable has been busy until now.
     pub fn busy(&self, now: Instant) -> Duration {
         self.cable().map_or(Duration::ZERO, |cable| cable.busy(now))
     }
 
-    /// Transmissions beyond the first of each packet that has left a cable's transmitter for good.
+    /// Retransmissions of packets whose last transmission over a cable has ended.
     pub fn repeated(&self, now: Instant) -> u64 {
         self.cable().map_or(0, |cable| cable.repeated(now))
     }
 
-    /// Takes the link down, as [`Cable::take_down`] does.
+    /// Takes the link down: see [`Cable::take_down`].
     pub fn take_down(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
         match &mut self.kind {
             Kind::Cable(cable) => cable.take_down(now, cut),
@@ -347,12 +349,12 @@ impl Link {
         }
     }
 
-    /// Drops what has not left the transmitter of a cable, as [`Cable::cut`] does.
+    /// Drops the packets that have not left the transmitter of a cable: see [`Cable::cut`].
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
         self.cable_mut()?.cut(now, cut)
     }
 
-    /// Accepts packets again.
+    /// Brings the link up.
     pub fn bring_up(&mut self) {
         match &mut self.kind {
             Kind::Cable(cable) => cable.bring_up(),
@@ -360,7 +362,7 @@ impl Link {
         }
     }
 
-    /// Sets the rate in bit/s, as [`Cable::set_rate`] does. Over the air it is noted and no more.
+    /// Sets the rate in bit/s: see [`Cable::set_rate`]. Over the air the rate is only stored.
     pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
         match &mut self.kind {
             Kind::Cable(cable) => cable.set_rate(now, rate),
@@ -372,7 +374,7 @@ impl Link {
     }
 }
 
-/// Time to send `len` octets at `rate` bit/s, rounded up to the nanosecond.
+/// Transmission time of `len` bytes at `rate` bit/s, rounded up to the nanosecond.
 #[inline]
 pub fn transmission_time(len: u32, rate: u64) -> Duration {
     Duration::from_nanos((u64::from(len) * 8_000_000_000).div_ceil(rate))

@@ -1,11 +1,11 @@
-//! Channels that lose packets: Bernoulli and Gilbert-Elliott, in closed form testable.
+//! Lossy channels: Bernoulli and Gilbert-Elliott, both testable against closed forms.
 //!
-//! A channel draws the same number of random words for every packet, whatever becomes of it, so the
-//! n-th packet of a link meets the same channel under every protocol.
+//! A channel draws the same number of random words for every packet, whatever happens to it. The
+//! n-th packet of a link therefore meets the same channel under every protocol.
 //!
-//! Gilbert-Elliott comes in two kinds: a chain that steps per packet, as in Gilbert (1960) and
-//! Elliott (1963) for symbols, so that a silent link does not change state; and one in time, which
-//! changes whether packets come or not, at the same moments under every protocol.
+//! There are two kinds of Gilbert-Elliott channels. One is a chain that steps per packet, as in
+//! Gilbert (1960) and Elliott (1963) for symbols, so the state does not change on a silent link.
+//! The other changes over time, with or without packets, at the same times under every protocol.
 
 use std::collections::VecDeque;
 
@@ -15,34 +15,34 @@ use crate::jitter::Jitter;
 use crate::packet::PacketKind;
 use crate::random::Stream;
 
-/// How a link loses packets.
+/// Loss model of a link.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum LossModel {
-    /// It does not.
+    /// No losses.
     #[default]
     None,
-    /// Each packet with probability `p`, independently.
+    /// Independent losses with probability `p`.
     Bernoulli {
-        /// In 0..=1.
+        /// Loss probability, 0 to 1.
         p: f64,
     },
-    /// A chain of two states that steps before every packet.
+    /// A chain with two states that steps before every packet.
     GilbertElliott {
-        /// Probability to turn bad, per packet.
+        /// Probability per packet of a change from good to bad.
         good_to_bad: f64,
-        /// Probability to turn good, per packet.
+        /// Probability per packet of a change from bad to good.
         bad_to_good: f64,
         /// Loss probability in the good state.
         loss_good: f64,
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
-    /// Good and bad by turns, each for a time of an exponential distribution. It starts as it is in
-    /// the long run.
+    /// Alternating good and bad states, each with an exponentially distributed duration. The
+    /// channel starts in its stationary distribution.
     GilbertElliottInTime {
-        /// Mean of a good time, more than 0.
+        /// Mean duration of the good state, more than 0.
         mean_good: Duration,
-        /// Mean of a bad time, more than 0.
+        /// Mean duration of the bad state, more than 0.
         mean_bad: Duration,
         /// Loss probability in the good state.
         loss_good: f64,
@@ -51,14 +51,14 @@ pub enum LossModel {
     },
 }
 
-/// Factors on the loss probability by kind of packet; 1 leaves it.
+/// Factors on the loss probability by kind of packet; 1 has no effect.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LossFactors {
     /// For [`PacketKind::Data`].
     pub data: f64,
     /// For [`PacketKind::Ack`].
     pub ack: f64,
-    /// For the link layer's own acknowledgements, where there are any.
+    /// For the link layer's own acknowledgements, if it sends any.
     pub link_ack: f64,
 }
 
@@ -69,14 +69,14 @@ impl Default for LossFactors {
 }
 
 impl LossModel {
-    /// The long-run share of packets lost, with factors of 1.
+    /// The long-run fraction of lost packets, with factors of 1.
     pub fn stationary_loss(&self) -> f64 {
         match *self {
             Self::None => 0.0,
             Self::Bernoulli { p } => p,
             Self::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
                 let sum = good_to_bad + bad_to_good;
-                // Without transitions the chain stays where it starts: good.
+                // Without transitions the chain stays in its first state: good.
                 let bad = if sum > 0.0 { good_to_bad / sum } else { 0.0 };
                 loss_good * (1.0 - bad) + loss_bad * bad
             }
@@ -92,36 +92,36 @@ fn share_of_bad(mean_good: Duration, mean_bad: Duration) -> f64 {
     mean_bad.as_secs_f64() / (mean_good.as_secs_f64() + mean_bad.as_secs_f64())
 }
 
-/// What a link does to packets that it does not lose.
+/// Reordering and duplication of packets that a link does not lose.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Disturbance {
-    /// Probability that a packet arrives late, and so perhaps behind others.
+    /// Probability that a packet is late, so that later packets may overtake it.
     pub reordering: f64,
-    /// How late, at most: evenly distributed from 0.
+    /// Largest additional delay of a late packet, evenly distributed from 0.
     pub lateness: Duration,
     /// Probability that a packet arrives twice.
     pub duplication: f64,
 }
 
 impl Disturbance {
-    /// It does nothing.
+    /// Whether the disturbance has no effect.
     pub fn is_none(&self) -> bool {
         self.reordering == 0.0 && self.duplication == 0.0
     }
 }
 
-/// What becomes of one packet.
+/// Effect on one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It arrives.
+    /// It arrives as planned.
     Plain,
-    /// It arrives so much later.
+    /// It arrives later by this time.
     Late(Duration),
-    /// It arrives twice, later by this time.
+    /// It arrives twice, both copies later by this time.
     Twice(Duration),
 }
 
-/// A [`Disturbance`] in operation, and jitter with which packets overtake.
+/// State of a [`Disturbance`], and of jitter with overtaking.
 #[derive(Debug)]
 pub struct Disturber {
     disturbance: Disturbance,
@@ -135,7 +135,7 @@ impl Disturber {
         Self { disturbance, jitter, stream }
     }
 
-    /// Decides over the next packet; always with the same number of random words.
+    /// Decides about the next packet, always with the same number of random words.
     pub fn next_fate(&mut self) -> Fate {
         let Disturbance { reordering, lateness, duplication } = self.disturbance;
         let late = self.stream.bernoulli(reordering);
@@ -166,14 +166,14 @@ impl Quality {
     }
 }
 
-/// The good and bad times of a channel, as far as they are known.
+/// The good and bad periods of a channel, as far as they are known.
 #[derive(Debug)]
 struct Times {
     mean_good: Duration,
     mean_bad: Duration,
-    /// Of the first of them.
+    /// State in the first known period.
     first: Quality,
-    /// When each ends; at least one.
+    /// End of each period; at least one.
     ends: VecDeque<Instant>,
     stream: Stream,
 }
@@ -187,7 +187,7 @@ impl Times {
         this
     }
 
-    /// What the next one is, which begins then.
+    /// Draws the next period, which starts at `begin`.
     fn extend(&mut self, begin: Instant) {
         let mean = match self.quality(self.ends.len()) {
             Quality::Good => self.mean_good,
@@ -197,15 +197,16 @@ impl Times {
         self.ends.push_back(begin + time);
     }
 
-    /// Of the `n`-th of them.
+    /// State in the `n`-th known period.
     fn quality(&self, n: usize) -> Quality {
         if n.is_multiple_of(2) { self.first } else { self.first.other() }
     }
 
-    /// How the channel is at a moment. Nothing before `since` is asked for again.
+    /// State at a time. The caller never asks again for a time before `since`.
     fn at(&mut self, moment: Instant, since: Instant) -> Quality {
         loop {
-            // What is over is forgotten at once: a link may be silent for long.
+            // Past periods are dropped at once: a link may be silent for long, and would otherwise
+            // accumulate them.
             while self.ends.len() > 1 && self.ends[0] <= since {
                 self.ends.pop_front();
                 self.first = self.first.other();
@@ -217,20 +218,20 @@ impl Times {
     }
 }
 
-/// A loss model in operation: its state and its random stream.
+/// State of a loss model, with its random stream.
 #[derive(Debug)]
 pub struct Channel {
     model: LossModel,
     factors: LossFactors,
     quality: Quality,
-    /// Of a channel that changes in time.
+    /// For a channel that changes over time.
     times: Option<Box<Times>>,
     stream: Stream,
 }
 
 impl Channel {
-    /// A channel that starts good, if it steps per packet. `times` is the stream for a channel that
-    /// changes in time: two with the same are good and bad together.
+    /// A channel, in the good state if it steps per packet. `times` is the stream for a channel
+    /// that changes over time: two channels with the same stream change at the same times.
     pub fn new(
         model: LossModel,
         factors: LossFactors,
@@ -246,8 +247,8 @@ impl Channel {
         Self { model, factors, quality: Quality::Good, times, stream }
     }
 
-    /// Decides the fate of the next packet, whose transmission begins at a moment. Nothing before
-    /// `since` will be asked for after it.
+    /// Decides whether the next packet is lost, whose transmission begins at `moment`. The caller
+    /// never asks again for a time before `since`.
     #[inline]
     pub fn loses(&mut self, kind: PacketKind, moment: Instant, since: impl FnOnce() -> Instant) -> bool {
         let factor = match kind {
@@ -257,7 +258,7 @@ impl Channel {
         self.draws(factor, moment, since)
     }
 
-    /// Decides the fate of the next acknowledgement of the link layer, in order of time.
+    /// Decides whether the next link-layer acknowledgement is lost; calls are in order of time.
     pub fn loses_link_ack(&mut self, now: Instant) -> bool {
         self.draws(self.factors.link_ack, now, || now)
     }
@@ -351,7 +352,7 @@ mod tests {
         }
     }
 
-    /// Packets that come each t see a chain whose probability to stay bad is that of the process
+    /// Packets at intervals of t see a chain whose probability to stay bad is that of the process
     /// after t.
     #[test]
     fn bursts_of_a_channel_in_time_are_as_long_as_its_bad_times() {
@@ -371,8 +372,8 @@ mod tests {
         }
     }
 
-    /// Two packets with an hour between them: what is over is forgotten, or it would be 24 million
-    /// moments.
+    /// Two packets with an hour between them: past periods are dropped, otherwise there would be 24
+    /// million times in memory.
     #[test]
     fn a_silent_channel_in_time_keeps_nothing() {
         let mut times = Times::new(
@@ -386,8 +387,8 @@ mod tests {
         assert!(times.ends[0] > hour);
     }
 
-    /// Whether packets come often or seldom, and in which order those that wait are asked for, the
-    /// channel is bad at the same moments.
+    /// The channel is bad at the same times, whether packets are frequent or rare, and in whatever
+    /// order the waiting packets are planned.
     #[test]
     fn a_channel_in_time_is_the_same_for_every_protocol() {
         let model = in_time(50, 50, 0.0, 1.0);
@@ -401,7 +402,7 @@ mod tests {
         let of_all = bad(&all);
         let seldom: Vec<u64> = all.iter().copied().step_by(7).collect();
         assert_eq!(bad(&seldom), of_all.iter().copied().filter(|ms| ms % 7 == 0).collect::<Vec<_>>());
-        // A faster rate lets packets begin before those that were planned.
+        // With a faster rate, packets may begin earlier than they were planned.
         let mut late_first: Vec<u64> = vec![15_000];
         late_first.extend(2000..3000);
         let expected = late_first.iter().copied().filter(|ms| of_all.contains(ms)).collect::<Vec<_>>();

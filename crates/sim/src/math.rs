@@ -1,10 +1,11 @@
-//! exp, ln, sin, cos and decibels from IEEE 754 basic operations only, for random draws and the
-//! radio: the same bits on every machine, while the functions of the platform differ in the last
-//! one. Exact to about 1e-15 of the result, which the tests hold against the platform's.
+//! exp, ln, sin, cos and decibels from IEEE 754 basic operations only, for random numbers and the
+//! radio. The results have the same bits on every machine, whereas the functions of platforms
+//! differ in the last bit. They are exact to about 1e-15 of the result, which the tests verify
+//! against the platform's functions.
 
 use std::ops::RangeInclusive;
 
-/// ln x for a positive normal x.
+/// ln x for a positive normal number x.
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
@@ -20,7 +21,7 @@ pub fn ln(x: f64) -> f64 {
     exponent as f64 * std::f64::consts::LN_2 + 2.0 * z * series
 }
 
-/// e to the x; 0 below -700, and not meant for more than 700.
+/// e to the power of x; 0 below -700, and not meant for x above 700.
 pub fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;
@@ -33,11 +34,10 @@ pub fn exp(x: f64) -> f64 {
     series * f64::from_bits(((n as i64 + 1023) as u64) << 52)
 }
 
-/// Sine and cosine of an angle in radians of up to 1e6 either way.
+/// Sine and cosine of an angle in radians, -1e6 to 1e6.
 pub fn sin_cos(angle: f64) -> (f64, f64) {
     let quarters = (angle * std::f64::consts::FRAC_2_PI).round();
-    // Pi/2 in three parts, of which the products with a small integer are exact; what is left is at
-    // most pi/4.
+    // Pi/2 in three parts, whose products with a small integer are exact; the rest is at most pi/4.
     let x = ((angle - quarters * HALF_PI[0]) - quarters * HALF_PI[1]) - quarters * HALF_PI[2];
     let square = -x * x;
     // x - x^3/3! + ... and 1 - x^2/2! + ...; nine terms reach 1e-19.
@@ -52,25 +52,25 @@ pub fn sin_cos(angle: f64) -> (f64, f64) {
     }
 }
 
-/// The least value that this share of the sorted values does not exceed.
+/// The least of the sorted values that is not exceeded by this fraction of them.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
 }
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all have the same, 1/n if one of n has
-/// everything. `None` if nothing is had.
+/// Jain's fairness index (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1/n if one of n has
+/// everything. `None` if all shares are 0.
 pub(crate) fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Shapes of Pareto distributions that have a mean, not too near to those that have none.
+/// Shapes of Pareto distributions with a mean, at some distance from those without.
 pub(crate) const PARETO_SHAPES: RangeInclusive<f64> = 1.01..=100.0;
-/// What is wrong with others.
+/// Error for other shapes.
 pub(crate) const NO_PARETO_SHAPE: &str = "expected 1.01 to 100: there is no mean up to 1";
 
-/// The least value of a Pareto distribution with this mean and this shape.
+/// The least value of a Pareto distribution with this mean and shape.
 pub(crate) fn pareto_least(mean: f64, shape: f64) -> f64 {
     mean * (shape - 1.0) / shape
 }
@@ -80,17 +80,17 @@ pub fn decibels(ratio: f64) -> f64 {
     ln(ratio) * (10.0 / std::f64::consts::LN_10)
 }
 
-/// The ratio that so many decibels are; with dBm, milliwatts.
+/// The ratio for a value in decibels; milliwatts for dBm.
 pub fn from_decibels(db: f64) -> f64 {
     exp(db * (std::f64::consts::LN_10 / 10.0))
 }
 
-/// The upper 32 bits of ln 2: its product with a small integer is exact.
+/// The upper 32 bits of ln 2; its product with a small integer is exact.
 const LN_2_HIGH: f64 = 0.693_147_180_369_123_8;
-/// What is left of ln 2.
+/// The rest of ln 2.
 const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
-/// The upper 33 bits of pi/2, the next 33 bits, and what is left of it.
+/// The upper 33 bits of pi/2, the next 33 bits, and the rest.
 const HALF_PI: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_7e-21];
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
             let y = x.exp();
             assert!((ln(y) - x).abs() <= 4e-16 * x.abs().max(1.0), "ln {y}");
         }
-        // What an exponential draw takes the logarithm of: (0, 1].
+        // The arguments of the logarithm in exponential draws: (0, 1].
         for i in 1..=10_000 {
             let x = f64::from(i) / 10_000.0;
             assert!((ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0), "ln {x}");

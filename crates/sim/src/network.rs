@@ -1,14 +1,14 @@
-//! The network: nodes, links, the packets between them, and the ways that these take.
+//! The network: nodes, links, the packets between them, and their routes.
 //!
 //! Scope and limits: one interface per link end, no ARP or neighbour discovery, no ICMP (a packet
-//! that cannot go on is counted and gone), one route per destination and node. Routing learns of a
-//! change [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the
-//! gap.
+//! that cannot be forwarded is counted and dropped), one route per destination and node. Routing
+//! learns of a change [`NetworkConfig::convergence`] later, at all nodes at the same time. Until
+//! then packets follow the old routes.
 //!
-//! Code map: `graph` is nodes, links and static routes; `forwarding` moves packets over it;
-//! `medium` is what carries them over links, `hook` what nodes do with them beside forwarding;
-//! `faults` is what breaks and heals, `outside` where another world begins, `watch` tells
-//! observers. A new medium or hook is a folder of its own and its lines in `medium` or `hook`.
+//! Code map: `graph` has nodes, links and static routes; `forwarding` moves packets over it;
+//! `medium` carries packets over links; `hook` has functions of nodes besides forwarding; `faults`
+//! applies failures and recoveries; `outside` is the interface to another network; `watch` informs
+//! observers. A new medium or hook gets its own folder and an entry in `medium` or `hook`.
 
 mod datagrams;
 mod faults;
@@ -48,25 +48,25 @@ use watch::Observers;
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Fragmentation {
-    /// It is cut there and reassembled at the destination.
+    /// The packet is fragmented at the link and reassembled at its destination.
     #[default]
     Allowed,
-    /// It is dropped and counted.
+    /// The packet is dropped and counted.
     Forbidden,
 }
 
-/// What holds for the network as a whole.
+/// Options of the whole network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetworkConfig {
-    /// The Internet Protocol spoken.
+    /// Version of the Internet Protocol.
     pub ip: IpVersion,
-    /// Whether packets may be cut.
+    /// Whether packets may be fragmented.
     pub fragmentation: Fragmentation,
-    /// What routing minimises.
+    /// Metric that static routing minimises.
     pub metric: Metric,
-    /// From a failure or recovery until routes follow it.
+    /// Time from a failure or recovery until static routes take it into account.
     pub convergence: Duration,
-    /// Hop limit of every packet sent, at least 1.
+    /// Initial hop limit of every packet, at least 1.
     pub hop_limit: u8,
 }
 
@@ -83,59 +83,58 @@ impl Default for NetworkConfig {
     }
 }
 
-/// What a node has done with packets.
+/// Counters of packets at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NodeMetrics {
-    /// Packets of its own given to the network.
+    /// Packets that the node sent as their source.
     pub sent: u64,
-    /// Whole segments received for itself.
+    /// Complete segments and datagrams received for the node itself.
     pub received: u64,
-    /// Packets passed on.
+    /// Packets forwarded.
     pub forwarded: u64,
-    /// Packets that it cut.
+    /// Packets fragmented.
     pub fragmented: u64,
-    /// Packets dropped without a route.
+    /// Packets dropped because there was no route.
     pub no_route: u64,
-    /// Packets dropped with their hop limit used up.
+    /// Packets dropped because their hop limit was used up.
     pub hop_limit: u64,
     /// Packets dropped because they exceed the next link's MTU.
     pub too_big: u64,
-    /// Packets that arrived while it was dead.
+    /// Packets that arrived while the node was down.
     pub down: u64,
-    /// Packets for others that it did not forward, since it looks after them itself.
+    /// Packets for other nodes that were not forwarded because a hook took them over.
     pub held: u64,
-    /// Packets for others that it sent of its own: those that it had cached or seen.
+    /// Packets for other nodes that the node sent on its own, from a cache or from state.
     pub repeated: u64,
-    /// Packets for itself of a transport that it does not speak, or to a port where nobody listens
-    /// for datagrams.
+    /// Packets for the node of an unsupported transport, or to a UDP port without a listener.
     pub not_spoken: u64,
-    /// Packets dropped that had waited for a route.
+    /// Packets dropped after waiting for a route.
     pub waited_in_vain: u64,
 }
 
-/// Nodes, links, packets, routes, and the queue of events that drives them all. It is read as its
-/// [`Graph`].
+/// Nodes, links, packets and routes, and the event queue that drives them all. It dereferences to
+/// its [`Graph`].
 pub struct Network {
     config: NetworkConfig,
     graph: Graph,
-    /// By node.
+    /// Indexed by node.
     relays: Vec<Relay>,
     packets: PacketSlab,
     next_packet: u64,
     media: Media,
     hooks: Hooks,
-    /// Datagrams that have arrived and wait to be taken.
+    /// Datagrams that have arrived, until they are taken.
     datagrams: VecDeque<Datagram>,
-    /// Segments that have come over the air and wait to be taken.
+    /// Segments that have arrived over the air, until they are taken.
     delivered: VecDeque<Delivery>,
-    /// Packets that have left the simulation and wait to be taken.
+    /// Packets that have left the simulation, until they are taken.
     departed: VecDeque<Packet>,
-    /// Nodes whose energy is used up, for the world.
+    /// Nodes whose energy is used up, to be reported to the world.
     exhausted: VecDeque<NodeId>,
-    /// What happens next, in the network and elsewhere.
+    /// Pending events of the network and of all other modules.
     pub events: Agenda,
     observers: Observers,
-    /// One of them wants to see connections.
+    /// Whether an observer wants to see connections.
     connections_watched: bool,
 }
 
@@ -189,44 +188,44 @@ impl Network {
         self.graph.add_node(name, forwarding)
     }
 
-    /// What holds for all of it.
+    /// Options of the whole network.
     pub fn config(&self) -> &NetworkConfig {
         &self.config
     }
 
-    /// What a node has done with packets.
+    /// Packet counters of a node.
     pub fn node_metrics(&self, node: NodeId) -> &NodeMetrics {
         &self.relays[node.index()].metrics
     }
 
-    /// What a node's reassembly has done.
+    /// Reassembly counters of a node.
     pub fn reassembly_metrics(&self, node: NodeId) -> &ReassemblyMetrics {
         self.relays[node.index()].reassembly.metrics()
     }
 
-    /// Packets made so far, fragments included: the number of the next one.
+    /// Number of packets made so far, including fragments; also the number of the next one.
     pub fn packets_made(&self) -> u64 {
         self.next_packet
     }
 
-    /// Packets under way.
+    /// Number of packets in flight.
     pub fn packets_in_flight(&self) -> usize {
         self.packets.len()
     }
 
-    /// Computes all static routes from what routing knows.
+    /// Computes all static routes from the routing state.
     pub fn compute_routes(&mut self) {
         let lengths: Vec<Option<u64>> = self.graph.links.iter().map(|link| self.link_length(link)).collect();
         self.graph.compute_routes(&lengths);
     }
 
-    /// The network is complete, and time begins.
+    /// Starts the completed network at the beginning of simulated time.
     pub(crate) fn start(&mut self) {
         self.compute_routes();
         self.start_hooks(Instant::ZERO);
     }
 
-    /// Nothing waits to be taken: no segment, no datagram, no news.
+    /// Whether no segment, datagram or notice waits to be taken.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.delivered.is_empty()
@@ -236,13 +235,13 @@ impl Network {
             && self.hooks.aodv.news.is_empty()
     }
 
-    /// A node whose radio has used up its energy, once for each.
+    /// Takes a node whose radio has used up its energy; each node is reported once.
     #[inline]
     pub(crate) fn take_exhausted(&mut self) -> Option<NodeId> {
         self.exhausted.pop_front()
     }
 
-    /// A segment that has come over the air.
+    /// Takes a segment that has arrived over the air.
     #[inline]
     pub(crate) fn take_delivered(&mut self) -> Option<Delivery> {
         self.delivered.pop_front()

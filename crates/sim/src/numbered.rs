@@ -1,6 +1,6 @@
-//! Things that an event will ask for by number.
+//! Values that events refer to by number.
 
-/// A slab: what is put in has a number until it is taken out.
+/// A slab: a value has a number until it is taken out.
 #[derive(Debug)]
 pub(crate) struct Numbered<T> {
     slots: Vec<Option<T>>,
@@ -14,7 +14,7 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T> Numbered<T> {
-    /// Puts something in.
+    /// Inserts a value and returns its number.
     pub(crate) fn insert(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {
@@ -28,11 +28,11 @@ impl<T> Numbered<T> {
         }
     }
 
-    /// Takes it out.
+    /// Takes out a value.
     ///
     /// # Panics
     ///
-    /// If there is nothing of that number.
+    /// If there is no value with this number.
     pub(crate) fn remove(&mut self, slot: u32) -> T {
         self.free.push(slot);
         self.slots[slot as usize].take().expect("a number is used once")

@@ -1,4 +1,4 @@
-//! Packets as octets, with checksums, and octets as packets.
+//! Conversion between packets and bytes, with checksums.
 
 use anabranch_wire::ip::{self, EmitError, Header, Protocol};
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::address::address_of;
 use crate::packet::{Fragment, IpVersion, Opaque, Packet, Payload, Whole};
 
-/// The packet as it is on the wire.
+/// The bytes of a packet on the wire.
 pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
     let header = Header {
         hop_limit: packet.hop_limit,
@@ -27,7 +27,7 @@ pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
     Ok(octets)
 }
 
-/// A piece is cut out of the octets of the whole, whose checksum covers them all.
+/// Writes a fragment: a part of the bytes of the whole packet, whose checksum covers all of them.
 fn write_piece(header: &Header, piece: &Fragment, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let mut octets = Vec::new();
     let (protocol, whole) = match &*piece.whole {
@@ -41,19 +41,19 @@ fn write_piece(header: &Header, piece: &Fragment, out: &mut Vec<u8>) -> Result<(
         }
         Whole::Opaque(opaque) => (opaque.protocol, &opaque.octets[..]),
     };
-    // Only a datagram that cannot be emitted is longer than 65,535 octets.
+    // Only a packet that cannot be emitted is longer than 65,535 bytes.
     let fragment = ip::Fragment { offset: piece.offset as u16, more: piece.more() };
     let start = piece.offset as usize;
     let header = Header { protocol, fragment: Some(fragment), ..*header };
     ip::emit(&header, &whole[start..start + piece.len as usize], out)
 }
 
-/// What the datagram with this header carries; fragments are to be joined before.
+/// The content of the packet with this header. The caller reassembles fragments first.
 ///
-/// A TCP segment is read, so that a node on its way which understands TCP sees it, unless that
-/// would change what it says: one with a bad checksum, or with options that a
-/// [`anabranch_core::segment::Segment`] cannot hold, stays as it is. The urgent pointer, padding
-/// and the order of options are not kept, and of four SACK blocks the first three.
+/// A TCP segment is parsed, so that nodes on the path that understand TCP see it, unless parsing
+/// would change it: a segment with a bad checksum, or with options that a
+/// [`anabranch_core::segment::Segment`] cannot hold, stays opaque. The urgent pointer, padding and
+/// the order of options are not preserved; of four SACK blocks the first three are.
 pub fn read(header: &Header, payload: Bytes) -> Whole {
     if header.protocol == Protocol::TCP
         && !ip::has_unknown_tcp_options(&payload)
@@ -119,8 +119,7 @@ mod tests {
             octets[at] = octet;
             Bytes::from(octets)
         };
-        // A checksum that is wrong; an unknown option, for which the checksum need not even be
-        // looked at.
+        // A wrong checksum; an unknown option, for which the checksum does not matter.
         for octets in [spoilt(16, octets[16] ^ 1), spoilt(20, 77)] {
             let opaque = Opaque { protocol: Protocol::TCP, octets: octets.clone() };
             assert_eq!(read(&header, octets), Whole::Opaque(opaque));

@@ -1,6 +1,5 @@
-//! What moves through the network: packets, and the slab that holds them. Packets never move in
-//! memory between sender and receiver; links and queues pass [`PacketHandle`]s, which tell a router
-//! all that it has to know.
+//! Packets, and the slab that holds them. Packets do not move in memory between sender and
+//! receiver; links and queues pass [`PacketHandle`]s, which contain everything that a router needs.
 
 use std::fmt;
 use std::mem;
@@ -11,10 +10,10 @@ use anabranch_core::segment::{Ecn, Segment};
 use anabranch_wire::ip::{Protocol, UdpDatagram};
 use bytes::Bytes;
 
-/// The ICMPv6 type of RPL's messages (RFC 6550 section 6).
+/// The ICMPv6 type of RPL messages (RFC 6550 section 6).
 const RPL: u8 = 155;
 
-/// A node of the network, by its index.
+/// A node, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
@@ -23,17 +22,17 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// What carries packets over links, by the number that it has given itself; no two are alike.
+/// A medium that carries packets over links, by the number that it has chosen; numbers are unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MediumId(pub(crate) u8);
 
 impl MediumId {
-    /// Cables: point-to-point links with a queue of their own.
+    /// Cables: point-to-point links with their own queue.
     pub const CABLE: Self = Self(0);
 }
 
 impl NodeId {
-    /// As an index.
+    /// The index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -41,14 +40,14 @@ impl NodeId {
 }
 
 impl NodeId {
-    /// Not a node: everybody in reach that builds paths (ff02::1a, RFC 6550 section 6).
+    /// Not a node: all nodes in range that build paths (ff02::1a, RFC 6550 section 6).
     pub const ALL_RPL_NODES: Self = Self(u32::MAX);
-    /// Not a node: everybody in reach (255.255.255.255, or ff02::1 of RFC 4291 section 2.7.1).
+    /// Not a node: all nodes in range (255.255.255.255, or ff02::1 of RFC 4291 section 2.7.1).
     pub const BROADCAST: Self = Self(u32::MAX - 1);
 }
 
 impl LinkId {
-    /// As an index.
+    /// The index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -67,18 +66,18 @@ impl fmt::Debug for LinkId {
     }
 }
 
-/// Which Internet Protocol the whole network speaks. It decides header lengths, not addresses.
+/// Internet Protocol of the whole network. It determines header lengths, not addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IpVersion {
-    /// IPv4, without options.
+    /// IPv4 without options.
     V4,
-    /// IPv6, without extension headers but the fragment header.
+    /// IPv6 without extension headers, except the fragment header.
     #[default]
     V6,
 }
 
 impl IpVersion {
-    /// Octets of the header of a whole packet.
+    /// Header length of an unfragmented packet, in bytes.
     pub const fn header_len(self) -> u32 {
         match self {
             Self::V4 => 20,
@@ -86,7 +85,7 @@ impl IpVersion {
         }
     }
 
-    /// What stands for a peer's MSS option that is missing (RFC 9293 section 3.7.1).
+    /// Default for a missing MSS option of the peer (RFC 9293 section 3.7.1).
     pub const fn default_mss(self) -> u16 {
         match self {
             Self::V4 => 536,
@@ -94,7 +93,7 @@ impl IpVersion {
         }
     }
 
-    /// Octets of the header of a fragment: IPv6 needs 8 more (RFC 8200 section 4.5).
+    /// Header length of a fragment, in bytes: IPv6 needs 8 more (RFC 8200 section 4.5).
     pub const fn fragment_header_len(self) -> u32 {
         match self {
             Self::V4 => 20,
@@ -103,29 +102,29 @@ impl IpVersion {
     }
 }
 
-/// Octets of a transport that the simulator does not speak; see
+/// Bytes of a transport that the simulator does not implement; see
 /// [`crate::network::Network::set_outside`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opaque {
-    /// Which transport.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// Its header and what that carries.
+    /// Its header and payload.
     pub octets: Bytes,
 }
 
-/// What a whole packet carries.
+/// Content of an unfragmented packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Whole {
     /// A TCP segment.
     Tcp(Segment),
     /// A UDP datagram.
     Udp(UdpDatagram),
-    /// Anything else.
+    /// Any other transport.
     Opaque(Opaque),
 }
 
 impl Whole {
-    /// Its transport.
+    /// Transport protocol.
     pub fn protocol(&self) -> Protocol {
         match self {
             Self::Tcp(_) => Protocol::TCP,
@@ -134,7 +133,7 @@ impl Whole {
         }
     }
 
-    /// Octets of the transport: its header and what that carries.
+    /// Length of the transport header and payload, in bytes.
     #[inline]
     pub fn wire_len(&self) -> usize {
         match self {
@@ -146,7 +145,7 @@ impl Whole {
 }
 
 impl Whole {
-    /// With the ECN bits of the packet that carries it.
+    /// The content with the ECN bits of its packet.
     pub(crate) fn marked(mut self, ecn: Ecn) -> Self {
         if let Self::Tcp(segment) = &mut self {
             segment.ecn = ecn;
@@ -155,49 +154,49 @@ impl Whole {
     }
 }
 
-/// A packet that comes from outside of the simulation.
+/// A packet from outside of the simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Injected {
-    /// The node that shall get it.
+    /// Destination.
     pub dst: NodeId,
-    /// Routers that may forward it.
+    /// Hop limit: number of routers that may forward it.
     pub hop_limit: u8,
-    /// The traffic class, or the type of service.
+    /// Traffic class, or type of service.
     pub traffic_class: u8,
-    /// What it carries.
+    /// Content.
     pub whole: Whole,
 }
 
-/// A piece of a packet: `len` octets from `offset` of the transport octets of `whole`.
+/// A fragment of a packet: `len` bytes from `offset` of the transport bytes of `whole`.
 #[derive(Clone, Debug)]
 pub struct Fragment {
-    /// What was cut, shared between its pieces.
+    /// Content of the original packet, shared between its fragments.
     pub whole: Arc<Whole>,
-    /// Number of the packet that was cut.
+    /// Number of the original packet.
     pub packet: u64,
-    /// First octet of the piece, counted from the first of the transport's header; a multiple of 8.
+    /// First byte of the fragment, counted from the start of the transport header; a multiple of 8.
     pub offset: u32,
-    /// Octets of the piece; a multiple of 8, except in the last.
+    /// Length in bytes; a multiple of 8, except in the last fragment.
     pub len: u32,
 }
 
 impl Fragment {
-    /// Further pieces follow (the M or MF flag).
+    /// Whether further fragments follow (the M or MF flag).
     pub fn more(&self) -> bool {
         u64::from(self.offset) + u64::from(self.len) < self.whole.wire_len() as u64
     }
 }
 
-/// What a packet carries.
+/// Content of a packet.
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// A TCP segment.
     Tcp(Segment),
     /// A UDP datagram.
     Udp(UdpDatagram),
-    /// Octets of another transport.
+    /// Bytes of another transport.
     Opaque(Opaque),
-    /// A piece of one of these.
+    /// A fragment of one of these.
     Fragment(Fragment),
 }
 
@@ -211,10 +210,10 @@ impl From<Whole> for Payload {
     }
 }
 
-/// What a packet is to a loss model that tells data from acknowledgements.
+/// Kind of a packet, for loss models that distinguish data from acknowledgements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {
-    /// It carries payload octets, or opens, closes or resets a connection, or is not TCP.
+    /// It carries payload, or opens, closes or resets a connection, or is not TCP.
     Data,
     /// A pure TCP acknowledgement.
     Ack,
@@ -223,46 +222,47 @@ pub enum PacketKind {
 /// An IP packet.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Number of the packet in this run, from 0; its fragments get numbers of their own.
+    /// Number of the packet in this run, from 0; its fragments get their own numbers.
     pub id: u64,
-    /// The node that made it.
+    /// Source.
     pub src: NodeId,
-    /// The node that shall get it.
+    /// Destination.
     pub dst: NodeId,
-    /// Octets on the wire, IP header included, link header not.
+    /// Length in bytes, including the IP header, without a link header.
     pub wire_len: u32,
-    /// The identification field, which fragments of one packet share; counted per source.
+    /// Identification field, which the fragments of one packet share; counted per source.
     pub identification: u32,
-    /// Routers that may still forward it.
+    /// Remaining number of routers that may forward it.
     pub hop_limit: u8,
-    /// The traffic class (RFC 8200 section 7), with the ECN bits that the network has.
+    /// Traffic class (RFC 8200 section 7), with the ECN bits that the network has set.
     pub traffic_class: u8,
-    /// Number of the path that it follows, in the flow label; 0 is the best at each node.
+    /// Number of the path that it follows, in the flow label; 0 stands for the best path at each
+    /// node.
     pub path: u8,
-    /// What it carries.
+    /// Content.
     pub payload: Payload,
 }
 
-/// Who sends a packet to whom, and by which path.
+/// Source, destination and path of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ends {
-    /// The node that makes it.
+    /// Source.
     pub src: NodeId,
-    /// The node that shall get it.
+    /// Destination.
     pub dst: NodeId,
-    /// Number of the path; 0 is the best at each node.
+    /// Number of the path; 0 stands for the best path at each node.
     pub path: u8,
 }
 
 impl Ends {
-    /// By the best way.
+    /// Over the best path.
     pub const fn new(src: NodeId, dst: NodeId) -> Self {
         Self { src, dst, path: 0 }
     }
 }
 
 impl Packet {
-    /// What routers have changed of it.
+    /// Takes over the fields that routers have changed.
     #[inline]
     fn update(&mut self, handle: &PacketHandle) {
         self.hop_limit = handle.hop_limit;
@@ -272,7 +272,7 @@ impl Packet {
         }
     }
 
-    /// Its number, or that of the packet that it is a piece of.
+    /// Number of the packet, or of the original packet of a fragment.
     pub fn whole_id(&self) -> u64 {
         match &self.payload {
             Payload::Fragment(piece) => piece.packet,
@@ -280,7 +280,7 @@ impl Packet {
         }
     }
 
-    /// It is a message of the network's own routing: of AODV (RFC 3561) or RPL (RFC 6550).
+    /// Whether it is a routing message of the network: AODV (RFC 3561) or RPL (RFC 6550).
     pub fn is_routing(&self) -> bool {
         match &self.payload {
             Payload::Udp(datagram) => is_of_aodv(datagram),
@@ -291,7 +291,7 @@ impl Packet {
         }
     }
 
-    /// What a loss model takes it for.
+    /// Kind for loss models.
     #[inline]
     pub fn kind(&self) -> PacketKind {
         let segment = match &self.payload {
@@ -306,13 +306,13 @@ impl Packet {
     }
 }
 
-/// Which flow a packet is of, as a router tells flows apart: a hash of its addresses, its transport
-/// and its ports. Those of a fragment are not looked at, since only the first has them.
+/// The flow of a packet as a router identifies it: a hash of its addresses, transport and ports.
+/// The ports of fragments are not used, since only the first fragment has them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flow(pub u64);
 
 impl Packet {
-    /// Its flow.
+    /// The flow of the packet.
     pub fn flow(&self) -> Flow {
         let (Protocol(protocol), [from, to]) = match &self.payload {
             Payload::Tcp(segment) => (Protocol::TCP, [segment.src_port, segment.dst_port]),
@@ -326,47 +326,48 @@ impl Packet {
     }
 }
 
-/// Every bit of the result depends on every bit of the number, and no two numbers have the same
-/// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// A bijection in which every bit of the result depends on every bit of the number (Steele, Lea and
+/// Flood, "Fast splittable pseudorandom number generators", 2014).
 pub(crate) fn mix(bits: u64) -> u64 {
     let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ bits >> 31
 }
 
-/// It is a message of AODV, which routers send from port to port (RFC 3561 section 5). An
-/// application's datagram to that port is none.
+/// Whether it is an AODV message, which routers send from port to port (RFC 3561 section 5). An
+/// application's datagram to that port is not.
 pub(crate) fn is_of_aodv(datagram: &UdpDatagram) -> bool {
     [datagram.src_port, datagram.dst_port] == [aodv::PORT; 2]
 }
 
-/// Where a packet is in the [`PacketSlab`], and what routers and links read of it: so many packets
-/// are under way that each look at one would miss the cache.
+/// Position of a packet in the [`PacketSlab`], and its fields that routers and links read. A run
+/// has many packets in flight, and reading each packet would miss the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketHandle {
     slot: u32,
-    /// The node that shall get it.
+    /// Destination.
     pub(crate) dst: NodeId,
-    /// Octets on the wire.
+    /// Length in bytes, including the IP header.
     pub(crate) wire_len: u32,
-    /// Routers that may still forward it. Counts here; [`PacketSlab`] writes it back.
+    /// Remaining number of routers that may forward it. Authoritative here; [`PacketSlab`] writes
+    /// it back.
     pub(crate) hop_limit: u8,
-    /// What a loss model takes it for.
+    /// Kind for loss models.
     pub(crate) kind: PacketKind,
-    /// Its ECN bits, which links change. Count here; [`PacketSlab`] writes them back.
+    /// ECN bits, which links change. Authoritative here; [`PacketSlab`] writes them back.
     pub(crate) ecn: Ecn,
-    /// The link that it is in will lose it.
+    /// Whether the link that holds the packet will lose it.
     pub(crate) lost: bool,
 }
 
 impl PacketHandle {
-    /// Both are of the same packet, whatever has been done to it since.
+    /// Whether both refer to the same packet, whatever has been changed since.
     pub(crate) fn is_of(&self, other: Self) -> bool {
         self.slot == other.slot
     }
 }
 
-/// All packets under way.
+/// All packets in flight.
 #[derive(Debug, Default)]
 pub struct PacketSlab {
     slots: Vec<Option<Packet>>,
@@ -374,7 +375,7 @@ pub struct PacketSlab {
 }
 
 impl PacketSlab {
-    /// Puts a packet in.
+    /// Inserts a packet.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketHandle {
         let Packet { dst, wire_len, hop_limit, traffic_class, .. } = packet;
@@ -393,7 +394,7 @@ impl PacketSlab {
         PacketHandle { slot, dst, wire_len, hop_limit, kind, ecn: Ecn::of(traffic_class), lost: false }
     }
 
-    /// Takes a packet out.
+    /// Takes out a packet.
     ///
     /// # Panics
     ///
@@ -406,8 +407,8 @@ impl PacketSlab {
         packet
     }
 
-    /// Takes out a packet that carries a whole segment: its source, its path and the segment,
-    /// without a copy of the rest. `None`, and nothing taken, if it is none.
+    /// Takes out a packet with an unfragmented segment: its source, path and segment, without
+    /// copying the rest. `None`, and nothing taken, for another packet.
     #[inline(always)]
     pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, u8, Segment)> {
         let slot = &mut self.slots[handle.slot as usize];
@@ -420,7 +421,7 @@ impl PacketSlab {
         Some(taken)
     }
 
-    /// Looks at a packet.
+    /// Reads a packet.
     #[inline]
     pub fn peek(&mut self, handle: PacketHandle) -> &Packet {
         let packet = self.slots[handle.slot as usize].as_mut().expect("a handle is used once");
@@ -428,7 +429,7 @@ impl PacketSlab {
         packet
     }
 
-    /// Looks at a packet, to change it.
+    /// Gives access to a packet for changes.
     #[inline]
     pub fn get_mut(&mut self, handle: PacketHandle) -> &mut Packet {
         let packet = self.slots[handle.slot as usize].as_mut().expect("a handle is used once");
@@ -436,12 +437,12 @@ impl PacketSlab {
         packet
     }
 
-    /// Packets held.
+    /// Number of packets in flight.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// True when nothing is under way.
+    /// Whether no packet is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

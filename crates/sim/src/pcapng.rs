@@ -1,8 +1,8 @@
-//! A capture of simulated links as pcapng (draft-ietf-opsawg-pcapng), which Wireshark and tcpdump
-//! read.
+//! Captures of simulated links in pcapng format (draft-ietf-opsawg-pcapng), which Wireshark and
+//! tcpdump read.
 //!
-//! The bytes depend on what is written and on nothing else: little-endian on every machine, and no
-//! word of the host, the program or the day. Simulated time zero is the epoch of 1970.
+//! The bytes depend only on the packets: they are little-endian on every machine and contain
+//! nothing about the host, the program or the date. Simulated time zero is the epoch of 1970.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -17,34 +17,35 @@ use pcap_file::pcapng::blocks::interface_description::{
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
 
-/// What the octets of an interface's packets begin with (the registry of tcpdump.org).
+/// Link-layer type of an interface, which determines the first bytes of its packets (registry of
+/// tcpdump.org).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// An IPv4 or IPv6 packet; its version says which.
+    /// An IPv4 or IPv6 packet, distinguished by its version field.
     pub const RAW_IP: Self = Self(101);
-    /// An 802.11 frame behind a radiotap header.
+    /// An IEEE 802.11 frame after a radiotap header.
     pub const IEEE802_11_RADIOTAP: Self = Self(127);
-    /// An 802.15.4 frame behind a TAP header.
+    /// An IEEE 802.15.4 frame after a TAP header.
     pub const IEEE802_15_4_TAP: Self = Self(283);
 }
 
 /// One interface of a capture: a link of the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InterfaceInfo {
-    /// Name, as a list of links shows it.
+    /// Name, as shown in a list of interfaces.
     pub name: String,
-    /// What it is, in words; empty for none.
+    /// Description; may be empty.
     pub description: String,
-    /// What its packets are.
+    /// Link-layer type of its packets.
     pub link_type: LinkType,
 }
 
-/// Which way a packet went, seen from the interface's owner.
+/// Direction of a packet, seen from the interface's owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Direction {
-    /// The link has no sides.
+    /// The link has no direction.
     #[default]
     Unknown,
     /// It arrived.
@@ -53,59 +54,60 @@ pub enum Direction {
     Outbound,
 }
 
-/// Why a capture could not be written.
+/// Reason why a capture could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The file, pipe or buffer below refused the octets; a block of the capture may be cut off.
+    /// Writing to the file, pipe or buffer failed; a block of the capture may be incomplete.
     #[error("cannot write the capture: {0}")]
     Io(#[from] io::Error),
-    /// A packet cannot be said in bytes: it is larger than an IP header can tell, for one.
+    /// A packet cannot be encoded, for example because it is too large for the length field of an
+    /// IP header.
     #[error("a packet cannot be captured: {0}")]
     Packet(#[from] EmitError),
-    /// The packet's interface was not among those that the capture began with.
+    /// The packet's interface was not declared at the start of the capture.
     #[error("the capture has {interfaces} interfaces, and none has number {interface}")]
     Interface {
-        /// The number given.
+        /// Number of the interface.
         interface: usize,
-        /// How many there are.
+        /// Number of declared interfaces.
         interfaces: usize,
     },
-    /// A name, description or comment is longer than the 65535 octets that an option can have.
+    /// A name, description or comment is longer than the 65535 bytes of an option.
     #[error("{octets} bytes of {what} do not fit into an option of the capture")]
     Text {
-        /// Which text.
+        /// Kind of text.
         what: &'static str,
-        /// Its length.
+        /// Its length in bytes.
         octets: usize,
     },
 }
 
-/// Writes a capture, each packet as it comes: one write to `out` for each block, so no buffer is
-/// needed above a file, but one is welcome.
+/// Writes a capture, packet by packet. Each block is one write to `out`, so a file needs no buffer,
+/// although a buffer makes it faster.
 pub struct CaptureWriter<W: Write> {
     out: W,
-    /// pcap-file makes its blocks here, a few octets at a time.
+    /// Buffer for a block: pcap-file writes only a few bytes at a time.
     blocks: PcapNgWriter<Vec<u8>>,
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a capture of these interfaces, which packets name by their place in the list.
+    /// Begins a capture of these interfaces; packets refer to them by index.
     pub fn new(out: W, interfaces: &[InterfaceInfo]) -> Result<Self, CaptureError> {
         let blocks = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).map_err(io_error)?;
         let mut writer = Self { out, blocks };
         for interface in interfaces {
             writer.write(describe(interface)?)?;
         }
-        // Without an interface the section header still waits.
+        // Without an interface the section header has not been written yet.
         writer.hand_on()?;
         Ok(writer)
     }
 
-    /// Writes down that `octets` passed `interface` at `time`, with a comment such as
-    /// `dropped: loss`.
+    /// Writes a packet that passed `interface` at `time`, with a comment such as `dropped: loss`.
     ///
-    /// Times may go backwards between interfaces; readers cope, though they sort by file order.
+    /// Times may decrease between interfaces; readers accept that, although they order packets by
+    /// position in the file.
     pub fn packet(
         &mut self,
         interface: usize,
@@ -133,7 +135,7 @@ impl<W: Write> CaptureWriter<W> {
         })
     }
 
-    /// Ends the capture and gives back what it was written to, flushed.
+    /// Ends the capture and returns the flushed writer.
     pub fn finish(mut self) -> Result<W, CaptureError> {
         self.out.flush()?;
         Ok(self.out)
@@ -165,7 +167,7 @@ fn describe(interface: &InterfaceInfo) -> Result<InterfaceDescriptionBlock<'_>, 
     })
 }
 
-/// pcap-file casts lengths to 16 bits, so a longer text would break the file.
+/// Checks the length: pcap-file casts lengths to 16 bits, so a longer text would corrupt the file.
 fn text<'a>(what: &'static str, text: &'a str) -> Result<Cow<'a, str>, CaptureError> {
     match u16::try_from(text.len()) {
         Ok(_) => Ok(Cow::Borrowed(text)),
@@ -173,8 +175,8 @@ fn text<'a>(what: &'static str, text: &'a str) -> Result<Cow<'a, str>, CaptureEr
     }
 }
 
-/// Writing to memory fails for nothing that was not checked before; should it, it is the output
-/// that failed.
+/// Writing to memory cannot fail after the previous checks; any failure is reported as one of the
+/// output.
 fn io_error(error: PcapError) -> CaptureError {
     match error {
         PcapError::IoError(error) => CaptureError::Io(error),

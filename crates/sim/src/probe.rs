@@ -1,9 +1,8 @@
-//! What is measured in a part of a run: from a moment until another, or until applications have
-//! done what they are for.
+//! Measurements of a part of a run: between two times, or until applications have finished.
 //!
-//! A [`Probe`] is a window and a [`Measure`]. The simulation tells it when the window begins, and
-//! when it ends: before anything happens at that moment, or as soon as the last application has
-//! finished. Without a probe that costs one comparison for each event.
+//! A [`Probe`] is a time window and a [`Measure`]. The simulation tells the probe when the window
+//! begins and ends. The end is before any event at that time, or when the last application has
+//! finished. A run without probes pays one comparison for each event.
 
 pub mod energy;
 pub mod flows;
@@ -16,53 +15,53 @@ use self::flows::FlowFigures;
 use crate::event::AppId;
 use crate::world::World;
 
-/// What a probe measures.
+/// A quantity that a probe measures.
 pub trait Measure: Send {
-    /// The run is about to begin, which may be long before the window does.
+    /// Called before the run begins, which may be long before the window.
     fn prepare(&mut self, world: &mut World) {
         let _ = world;
     }
 
-    /// The window begins. What wants to see packets may add an observer to the network.
+    /// Called when the window begins. The measure may add an observer to the network.
     fn begin(&mut self, now: Instant, world: &mut World);
 
-    /// The window ends.
+    /// Called when the window ends.
     fn end(&mut self, now: Instant, world: &mut World);
 
-    /// What has come of the window, which has lasted until `now`: the same names in every run.
+    /// The results of the window, which has lasted until `now`; the names are the same in every
+    /// run.
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure>;
 
-    /// Statistics of each flow, in the order of their first packets, of a measure that tells flows
-    /// apart.
+    /// Statistics of each flow in the order of their first packets, if the measure distinguishes
+    /// flows.
     fn flows(&self, now: Instant, world: &World) -> Vec<FlowFigures> {
         let _ = (now, world);
         Vec::new()
     }
 
-    /// Time series are wanted: called before the window begins, if at all.
+    /// Requests time series. Called before the window begins, if at all.
     fn keep_series(&mut self) {}
 
-    /// The time series, if they are kept.
+    /// The time series, if they were requested.
     fn series(&self, world: &World) -> Vec<Series> {
         let _ = world;
         Vec::new()
     }
 }
 
-/// A figure of a probe.
+/// A result of a probe.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
     /// Its name.
     pub name: String,
-    /// What was measured; `None` if there is nothing to measure it by, or if the window never
-    /// began.
+    /// The value; `None` if it is undefined, or if the window never began.
     pub value: Option<f64>,
     /// Its unit: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'static str,
 }
 
 impl Figure {
-    /// A figure with a value.
+    /// A result with a value.
     pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self { name: name.into(), value: Some(value), unit }
     }
@@ -75,32 +74,32 @@ pub struct Series {
     pub name: &'static str,
     /// The unit of its values.
     pub unit: &'static str,
-    /// Moments and values, in order of time.
+    /// Times and values, in order of time.
     pub points: Vec<(Instant, f64)>,
 }
 
 /// A part of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// When it begins.
+    /// Start of the window.
     pub from: Instant,
-    /// When it ends. With applications, it does not end before.
+    /// End of the window. With applications, it does not end before this time.
     pub until: Instant,
-    /// What happens at the moment of its end is still in it.
+    /// Whether events at the time of the end belong to the window.
     pub closed: bool,
-    /// It goes on until all of these have finished.
+    /// Applications that must have finished before the window ends.
     pub apps: Vec<AppId>,
 }
 
 impl Window {
-    /// The first moment that is no part of it, once all have finished.
+    /// The first time after the window, once all applications have finished.
     fn over(&self) -> Instant {
         let more = if self.closed { Duration::from_nanos(1) } else { Duration::ZERO };
         self.until.max(self.from) + more
     }
 }
 
-/// A window, and what is measured in it.
+/// A window and a measure.
 pub struct Probe {
     /// Its name.
     pub name: String,
@@ -116,17 +115,17 @@ enum Stage {
 }
 
 impl Probe {
-    /// A probe whose window is yet to begin.
+    /// A probe whose window has not begun.
     pub fn new(name: impl Into<String>, window: Window, measure: Box<dyn Measure>) -> Self {
         Self { name: name.into(), window, stage: Stage::Before, measure }
     }
 
-    /// The run is about to begin.
+    /// Prepares the measure before the run begins.
     pub(crate) fn prepare(&mut self, world: &mut World) {
         self.measure.prepare(world);
     }
 
-    /// When the window begins, or ends, next; `None` if no moment is known.
+    /// Next time at which the window begins or ends; `None` if it is not known.
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.stage {
             Stage::Before => Some(self.window.from),
@@ -136,7 +135,7 @@ impl Probe {
         .filter(|at| *at < Instant::FAR_FUTURE)
     }
 
-    /// It is `now`.
+    /// Informs the probe of the current time.
     pub(crate) fn look(&mut self, now: Instant, world: &mut World) {
         if matches!(self.stage, Stage::Before) && self.window.from <= now {
             self.measure.begin(self.window.from, world);
@@ -149,19 +148,19 @@ impl Probe {
         }
     }
 
-    /// An application has done what it is for.
+    /// Informs the probe that an application has finished.
     pub(crate) fn finished(&mut self, app: AppId, world: &mut World) {
         let Some(at) = self.window.apps.iter().position(|waited| *waited == app) else { return };
         self.window.apps.swap_remove(at);
         if self.window.apps.is_empty() {
             let now = world.now();
-            // What has finished before the window began leaves nothing to measure.
+            // If all applications finished before the window began, the window is empty.
             self.window.until = self.window.until.max(now);
             self.look(now, world);
         }
     }
 
-    /// The figures of a run that has lasted until `end`, with the length of the window first.
+    /// The results of a run that has lasted until `end`, with the length of the window first.
     pub fn figures(&self, end: Instant, world: &World) -> Vec<Figure> {
         let until = self.until(end);
         let mut figures = self.measure.figures(until, world);
@@ -179,22 +178,22 @@ impl Probe {
         self.measure.flows(self.until(end), world)
     }
 
-    /// Until when the window has lasted in a run that has lasted until `end`.
+    /// The end of the window in a run that has lasted until `end`.
     fn until(&self, end: Instant) -> Instant {
         match self.stage {
             Stage::Over(until) => until,
-            // A caller of `Simulation::step` may have gone past the end without a look.
+            // A caller of `Simulation::step` may have passed the end without informing the probe.
             Stage::Before | Stage::Within if self.window.apps.is_empty() => end.min(self.window.until),
             Stage::Before | Stage::Within => end,
         }
     }
 
-    /// Has time series kept.
+    /// Requests time series.
     pub(crate) fn keep_series(&mut self) {
         self.measure.keep_series();
     }
 
-    /// The time series that were kept.
+    /// The time series that were requested.
     pub fn series(&self, world: &World) -> Vec<Series> {
         self.measure.series(world)
     }

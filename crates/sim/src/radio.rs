@@ -1,13 +1,13 @@
 //! IEEE 802.15.4: a channel that stations share.
 //!
-//! The radio knows frames by their length, their destination and a tag that means nothing to it. It
-//! is driven as the core is: [`Radio::send`] takes a frame, [`Radio::handle_event`] what it has put
-//! into the [`Agenda`], and [`Radio::poll_effect`] says what has come of it, to be called after
-//! either until nothing is left.
+//! The radio handles a frame as its length, its destination and an opaque tag. It is driven like
+//! the core. [`Radio::send`] takes a frame, and [`Radio::handle_event`] an event that the radio has
+//! put into the [`Agenda`]. After each of them, [`Radio::poll_effect`] returns the effects, until
+//! it returns `None`.
 //!
-//! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, `csl` how stations sleep, [`energy`]
-//! what it draws, [`config`] the options, [`metrics`] what is counted. Who hears what is the affair
-//! of [`crate::air`]. `docs/reference/radio.md` has the figures with their sources.
+//! Code map: [`phy`] has times and sizes, `mac` CSMA-CA, `csl` sleep, [`energy`] power consumption,
+//! [`config`] the options, [`metrics`] counters. Propagation and reception are in [`crate::air`].
+//! `docs/reference/radio.md` lists the values with their sources.
 //!
 //! ```
 //! use anabranch_core::time::Instant;
@@ -38,11 +38,11 @@
 //!
 //! # Limits
 //!
-//! One channel; no beacons, guaranteed slots, security, or scanning. There is no fading in time.
-//! Signals need no time from one station to another: at 300 m it would be a microsecond. An
-//! acknowledgement is known by its station, which on air it does not name. A frame that begins at
-//! the very instant at which another ends may be missed by a receiver of the other. Interference
-//! counts as noise of the same power, unless [`LogDistance::co_channel_rejection_db`] says more.
+//! One channel; no beacons, guaranteed time slots, security or scanning. There is no fading over
+//! time. Signals propagate without delay: at 300 m it would be a microsecond. An acknowledgement is
+//! attributed to its sender, although it does not contain the sender's address. A frame that begins
+//! exactly when another ends may be missed by a receiver of the other. Interference counts as noise
+//! of the same power; [`LogDistance::co_channel_rejection_db`] can make it stronger.
 
 pub mod config;
 mod csl;
@@ -80,112 +80,116 @@ use crate::air::propagation::DECODABLE;
 use csl::Listener;
 use mac::Mac;
 
-/// Whose events these are.
+/// Medium id of this radio's events.
 pub(crate) const MEDIUM: MediumId = MediumId(1);
 
-/// A frame to be sent.
+/// A frame to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
-    /// For whom, with an acknowledgement; `None` for all that hear it, without.
+    /// Destination, which acknowledges the frame; `None` for a broadcast, which is not
+    /// acknowledged.
     pub to: Option<Station>,
-    /// Octets of the PSDU, MAC header and FCS included.
+    /// Length of the PSDU in bytes, including MAC header and FCS.
     pub psdu_len: u16,
-    /// What the caller knows it by.
+    /// Identifier for the caller.
     pub tag: u64,
-    /// Another frame for the same station follows at once: one that would sleep stays awake for it.
+    /// Whether another frame to the same station follows immediately. A sleeping station then stays
+    /// awake for it.
     pub pending: bool,
 }
 
-/// What has become of a frame.
+/// Result of sending a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It was acknowledged.
     Acknowledged,
     /// It was broadcast.
     Sent,
-    /// No acknowledgement came, as often as it was sent. It may have been received all the same.
+    /// No acknowledgement arrived after any of the attempts. The frame may have been received all
+    /// the same.
     NoAck,
-    /// The channel was busy at macMaxCsmaBackoffs + 1 assessments in a row.
+    /// The channel was busy at macMaxCsmaBackoffs + 1 successive assessments.
     ChannelAccessFailure,
-    /// Its station went down.
+    /// The station went down.
     Down,
 }
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
-    /// What a station was given to send.
+    /// A frame from a caller.
     Data {
-        /// Its frame version: 2 if it asks for an enhanced acknowledgement.
+        /// Frame version: 2 if it requests an enhanced acknowledgement.
         version: u8,
-        /// It says that another frame for the same station follows.
+        /// Whether it announces another frame to the same station.
         pending: bool,
     },
-    /// An acknowledgement; an enhanced one says when its sender samples the channel.
+    /// An acknowledgement; an enhanced one contains the time of its sender's next sample.
     Ack(Option<Csl>),
-    /// A wake-up frame: its rendezvous time counts units of 10 symbols from its end to the frame
-    /// that it announces.
+    /// A wake-up frame. Its rendezvous time is the time from its end to the announced frame, in
+    /// units of 10 symbols.
     Wakeup {
         /// The rendezvous time.
         rendezvous: u16,
     },
 }
 
-/// What the radio has to say.
+/// An effect of the radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A frame has arrived, for the first time.
+    /// A frame has been received for the first time.
     Received {
-        /// Where.
+        /// Receiving station.
         at: Station,
-        /// From whom.
+        /// Sending station.
         from: Station,
-        /// What its sender knows it by.
+        /// The sender's tag of the frame.
         tag: u64,
-        /// Octets of its PSDU.
+        /// Length of its PSDU in bytes.
         psdu_len: u16,
-        /// Link quality, from 0 to 255.
+        /// Link quality, 0 to 255.
         lqi: u8,
-        /// Received power in dBm; a unit disk knows none.
+        /// Received power in dBm; `None` with the unit disk model.
         rssi_dbm: Option<i16>,
     },
-    /// A station can take the next frame. Every frame that was accepted has exactly one of these.
+    /// A frame is finished and the station can take the next one. Every accepted frame has exactly
+    /// one such effect.
     Done {
         /// The station.
         station: Station,
-        /// What it knows the frame by.
+        /// Tag of the frame.
         tag: u64,
-        /// What has become of it.
+        /// Its result.
         outcome: Outcome,
-        /// How often it was on air.
+        /// Number of transmissions of the frame.
         attempts: u8,
     },
-    /// Something has left the air; only if [`Radio::show_frames`] was called.
+    /// A transmission has ended. Reported only after [`Radio::show_frames`].
     Frame {
-        /// When its preamble began.
+        /// Start of the preamble.
         start: Instant,
-        /// When it ended.
+        /// End of the frame.
         end: Instant,
-        /// Its sender.
+        /// Sending station.
         from: Station,
-        /// For whom; `None` for all.
+        /// Destination; `None` for a broadcast.
         to: Option<Station>,
-        /// Its sequence number on air.
+        /// Sequence number in the frame.
         seq: u8,
-        /// Octets of its PSDU.
+        /// Length of its PSDU in bytes.
         psdu_len: u16,
-        /// What its sender knows it by; of an acknowledgement, the tag of the frame acknowledged.
+        /// The sender's tag; for an acknowledgement, the tag of the acknowledged frame.
         tag: u64,
-        /// What it is.
+        /// Kind of the frame.
         kind: FrameKind,
-        /// Its sender went down in its midst.
+        /// Whether the frame was cut off because its sender went down.
         cut: bool,
-        /// How many of those that it was for have received it.
+        /// Number of destination stations that have received it.
         receivers: u32,
     },
 }
 
-/// A channel and all stations on it.
+/// A channel with all stations on it.
 #[derive(Debug)]
 pub struct Radio {
     phy: PhyConfig,
@@ -194,17 +198,17 @@ pub struct Radio {
     medium: Medium,
     macs: Vec<Mac>,
     csl: Option<CslConfig>,
-    /// Stations that sleep.
+    /// Number of stations that sleep.
     sleepers: u32,
     effects: VecDeque<Effect>,
     shows_frames: bool,
-    /// Of the frame that ends at this moment; empty otherwise.
+    /// Receptions of the frame that ends at this time; empty otherwise.
     receptions: Vec<Reception>,
 }
 
 impl Radio {
-    /// A channel with stations at the places given, all up and listening from the epoch on;
-    /// `stream` makes the random stream of a station for a purpose.
+    /// A channel with stations at these positions, all up and listening from time zero. `stream`
+    /// makes the random stream of a station for a purpose.
     pub fn new(
         config: RadioConfig,
         positions: &[Position],
@@ -213,8 +217,8 @@ impl Radio {
         Self::with_movers(config, positions, Vec::new(), stream)
     }
 
-    /// The same with stations that move, in place of those at the positions of the same number.
-    /// Each frame costs as much as there are stations, and memory grows with their square.
+    /// A channel with moving stations. A mover replaces the position with the same number. The cost
+    /// of a frame is proportional to the number of stations, and memory grows with its square.
     pub fn with_movers(
         config: RadioConfig,
         positions: &[Position],
@@ -245,21 +249,21 @@ impl Radio {
         })
     }
 
-    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of
-    /// that of [`UnitDisk`]; acknowledgements go the other way. False if nothing is heard in this
-    /// direction.
+    /// Sets the loss probability of one direction of a pair, 0 to 1, which replaces that of
+    /// [`UnitDisk`]; acknowledgements use the other direction. Returns false if nothing is received
+    /// in this direction.
     pub fn set_loss(&mut self, from: Station, to: Station, loss: f64) -> bool {
         let Some(link) = self.link(from, to) else { return false };
         self.medium.neighbours.links[link].loss = loss;
         true
     }
 
-    /// From now on [`Effect::Frame`] is told of every frame.
+    /// Enables [`Effect::Frame`] for every frame from now on.
     pub fn show_frames(&mut self) {
         self.shows_frames = true;
     }
 
-    /// A station is to send a frame. It takes one at a time: the next after [`Effect::Done`].
+    /// Gives a station a frame to send. A station takes the next frame only after [`Effect::Done`].
     pub fn send(
         &mut self,
         now: Instant,
@@ -270,8 +274,8 @@ impl Radio {
         self.submit(now, station, frame, false, agenda)
     }
 
-    /// As [`Radio::send`] for the very frame that the station has sent last, which keeps its
-    /// sequence number: whoever has received it already takes this for a copy.
+    /// Sends the last frame of the station again, like [`Radio::send`]. The frame keeps its
+    /// sequence number, so a station that has received it treats it as a duplicate.
     pub fn send_again(
         &mut self,
         now: Instant,
@@ -310,7 +314,7 @@ impl Radio {
         Ok(())
     }
 
-    /// An [`crate::event::Event::Medium`] happens, unless it is void.
+    /// Handles an [`crate::event::Event::Medium`], unless it is void.
     pub fn handle_event(
         &mut self,
         now: Instant,
@@ -322,8 +326,8 @@ impl Radio {
         self.alarm(now, station, what, generation, agenda);
     }
 
-    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks
-    /// off, with [`Outcome::Down`].
+    /// Takes a station down or up. While down, it neither sends nor receives; the frame that it was
+    /// sending is cut off and ends with [`Outcome::Down`].
     pub fn set_up(&mut self, now: Instant, station: Station, up: bool, agenda: &mut Agenda) {
         match (self.macs[station.0 as usize].is_up(), up) {
             (true, false) => self.go_down(now, station.0),
@@ -332,12 +336,12 @@ impl Radio {
         }
     }
 
-    /// Gives a station its own macCslPeriod, before [`Radio::start`]: zero if it never sleeps.
+    /// Sets the macCslPeriod of a station before [`Radio::start`]; zero if it never sleeps.
     ///
     /// # Errors
     ///
-    /// If there is no [`RadioConfig::csl`], or the period is longer than its `max_period` or not
-    /// longer than a sample.
+    /// If there is no [`RadioConfig::csl`], or if the period exceeds its `max_period` or does not
+    /// exceed the duration of a sample.
     pub fn set_csl_period(&mut self, station: Station, period: Duration) -> Result<(), ConfigError> {
         let csl = self.csl.ok_or(ConfigError::Range("csl_period", "nothing, without `csl`"))?;
         csl.check_period(period)?;
@@ -347,23 +351,23 @@ impl Radio {
         Ok(())
     }
 
-    /// At the epoch, before all else: stations that sleep go to sleep. Needed with
-    /// [`RadioConfig::csl`] only.
+    /// Starts the sleep of stations at time zero, before any other event. Needed only with
+    /// [`RadioConfig::csl`].
     pub fn start(&mut self, agenda: &mut Agenda) {
         self.start_sampling(Instant::ZERO, agenda);
     }
 
-    /// A station sleeps between samples of the channel, if it has nothing else to do.
+    /// Whether a station sleeps between samples of the channel.
     pub fn sleeps(&self, station: Station) -> bool {
         self.macs[station.0 as usize].csl.as_ref().is_some_and(|listener| listener.sleeps())
     }
 
-    /// At least one station sleeps, after [`Radio::start`].
+    /// Whether any station sleeps, after [`Radio::start`].
     pub fn has_sleepers(&self) -> bool {
         self.sleepers > 0
     }
 
-    /// What has come of it, in order.
+    /// Takes the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -383,33 +387,33 @@ impl Radio {
         &self.mac
     }
 
-    /// A station has no frame under way.
+    /// Whether a station has no frame to send.
     pub fn is_idle(&self, station: Station) -> bool {
         self.macs[station.0 as usize].is_idle()
     }
 
-    /// Those that can receive from a station, if nothing comes between, in their order. Of stations
-    /// that move, at the time of its last frame.
+    /// The stations that can receive from a station without interference, in order. For moving
+    /// stations, at the time of its last frame.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
     }
 
-    /// The same, and if a station or the other moves, those that may come into reach.
+    /// [`Radio::neighbours`], and for moving stations also those that may come into range.
     pub fn reachable(&self, station: Station) -> impl Iterator<Item = Station> {
         self.medium.neighbours.reachable(station.0)
     }
 
-    /// Probability that a frame with a PSDU of so many octets comes from one station to another
-    /// while nothing else is on air.
+    /// Probability that a frame with a PSDU of `psdu_len` bytes is received on an otherwise idle
+    /// channel.
     pub fn clear_success(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
         let airtime = self.phy.airtime(psdu_len);
         self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, airtime))
     }
 
-    /// Expected number of transmissions of a frame with a PSDU of so many octets until its
-    /// acknowledgement is here (ETX), by distance and bit errors alone: nothing else is on air, and
-    /// [`UnitDisk::loss`] does not count. Infinite if it never comes.
+    /// Expected number of transmissions (ETX) of a frame with a PSDU of `psdu_len` bytes until its
+    /// acknowledgement arrives, on an otherwise idle channel. It depends on distance and bit errors
+    /// only; [`UnitDisk::loss`] does not count. Infinite if no acknowledgement can arrive.
     pub fn expected_transmissions(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
         let bits_are_right = |from, to, psdu| {
             let airtime = self.phy.airtime(psdu);
@@ -418,34 +422,34 @@ impl Radio {
         1.0 / (bits_are_right(from, to, psdu_len) * bits_are_right(to, from, self.phy.ack_psdu))
     }
 
-    /// What a station has done.
+    /// Counters of a station.
     pub fn metrics(&self, station: Station) -> StationMetrics {
         let Spoils { collisions, lost, missed } = self.medium.spoils(station.0);
         StationMetrics { collisions, lost, missed, ..self.macs[station.0 as usize].metrics }
     }
 
-    /// What one direction of a pair has carried; `None` if nothing is heard in this direction.
+    /// Counters of one direction of a pair; `None` if nothing is received in this direction.
     pub fn link_metrics(&self, from: Station, to: Station) -> Option<LinkMetrics> {
         self.link(from, to).map(|link| self.medium.neighbours.links[link].metrics)
     }
 
-    /// Time from the epoch on in which the signals of others kept the channel busy at a station,
-    /// whatever it did itself.
+    /// Time since time zero for which the signals of other stations kept the channel busy at a
+    /// station, whatever the station did itself.
     pub fn busy_time(&self, now: Instant, station: Station) -> Duration {
         self.medium.busy_time(station.0, now)
     }
 
-    /// Time from the epoch on that a station has been in each state.
+    /// Time since time zero that a station has spent in each state.
     pub fn state_time(&self, now: Instant, station: Station) -> StateTime {
         self.macs[station.0 as usize].meter.until(now, self.busy_time(now, station))
     }
 
-    /// Time and energy that a station has used in each state from the epoch on.
+    /// Time and energy that a station has used in each state since time zero.
     pub fn energy_use(&self, now: Instant, station: Station) -> EnergyUse {
         self.power.energy_use(&self.state_time(now, station))
     }
 
-    /// Energy in joules that a station has drawn from the epoch on.
+    /// Energy in joules that a station has used since time zero.
     pub fn energy_j(&self, now: Instant, station: Station) -> f64 {
         self.energy_use(now, station).energy_j()
     }

@@ -1,5 +1,5 @@
-//! Static shortest-path routing: every node knows the way, and learns of a change at once when told
-//! to recompute. What a change costs in time is the network's convergence time.
+//! Static shortest-path routing with global knowledge. A change takes effect when routes are
+//! computed again; the delay of this is the convergence time of the network.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -8,15 +8,15 @@ use std::collections::BinaryHeap;
 use crate::packet::{LinkId, NodeId};
 use crate::radio::{Radio, Station};
 
-/// What routing minimises.
+/// Metric that static routing minimises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Metric {
-    /// The number of links; over the air, the expected number of transmissions.
+    /// The number of links; a link over the air counts as its expected number of transmissions.
     #[default]
     Hops,
-    /// The sum of the delays of the links.
+    /// The sum of the propagation delays of the links.
     Delay,
 }
 
@@ -25,47 +25,48 @@ pub enum Metric {
 pub struct Edge {
     /// Its id.
     pub link: LinkId,
-    /// Where it starts.
+    /// Node at which the link begins.
     pub from: NodeId,
-    /// Where it ends.
+    /// Node at which the link ends.
     pub to: NodeId,
-    /// Its length: for [`Metric::Hops`] in parts of [`HOP`], for [`Metric::Delay`] in nanoseconds.
+    /// Length: in units of 1/[`HOP`] for [`Metric::Hops`], in nanoseconds for [`Metric::Delay`].
     pub weight: u64,
 }
 
-/// Length of a link by [`Metric::Hops`], so that a hop over the air can be longer by a fraction.
-/// ETX has as many parts in RFC 6551 (section 4.3.2).
+/// Length of a cable for [`Metric::Hops`]. Hops over the air can be longer by fractions. ETX has
+/// the same resolution in RFC 6551 (section 4.3.2).
 pub const HOP: u64 = 128;
 
-/// Length of a link over the air: the expected number of transmissions (ETX), while nothing else is
-/// on air, of a frame of 127 octets, or of the longest if that is shorter. Without it a single hop
-/// on which hardly any frame arrives would be shorter than two good ones.
+/// Length of a link over the air: the expected number of transmissions (ETX) of a frame of 127
+/// bytes, or of the longest frame if that is shorter, on an otherwise idle channel. With a length
+/// of one for every link, a single hop with almost certain loss would be shorter than two good
+/// hops.
 pub fn hop_over_air(radio: &Radio, from: Station, to: Station) -> u64 {
     let etx = radio.expected_transmissions(from, to, radio.phy().max_psdu.min(127));
-    // As a cast saturates: a hop on which nothing arrives is the last resort.
+    // Saturates at the length of a hop on which nothing arrives, which is the last resort.
     (HOP as f64 * etx).round().min(f64::from(u32::MAX)) as u64
 }
 
-/// The next link from every node to every other. What leads to a destination is computed when it is
-/// first asked for: a table for all pairs of 6,400 nodes would have 160 MB, and nodes with routers
-/// of their own never ask.
+/// The next link from every node to every other. The row of a destination is computed when it is
+/// first asked for: a table for all pairs of 6,400 nodes would take 160 MB, and nodes with their
+/// own routers never ask.
 #[derive(Debug, Default)]
 pub struct Routes {
-    /// All edges, by the node that they lead to.
+    /// All edges, sorted by the node at which they end.
     edges: Vec<Edge>,
-    /// Where among them those begin that lead to a node; one more than there are nodes.
+    /// Index of the first edge into each node; the last entry is the number of edges.
     starts: Vec<u32>,
     forwards: Vec<bool>,
     /// By destination: the link to take at each node.
     rows: Vec<OnceCell<Box<[u32]>>>,
 }
 
-/// No way.
+/// No route.
 const NONE: u32 = u32::MAX;
 
 impl Routes {
-    /// Shortest paths over `edges`, through nodes for which `forwards` says yes. Of equal ways the
-    /// one over the lowest link id is taken.
+    /// Computes shortest paths over `edges`, through nodes for which `forwards` is true. Of paths
+    /// of equal length, the one over the lowest link id is taken.
     ///
     /// Cost: links * log(nodes) for each destination that is asked for.
     pub fn compute(nodes: usize, edges: &[Edge], forwards: impl Fn(NodeId) -> bool) -> Self {
@@ -112,7 +113,7 @@ impl Routes {
         (link != NONE).then_some(LinkId(link))
     }
 
-    /// Makes `at` send to `to` over `link`, whatever is shortest.
+    /// Makes `at` send packets for `to` over `link`, whatever path is shortest.
     pub fn set(&mut self, at: NodeId, to: NodeId, link: LinkId) {
         let mut row = self.rows[to.index()].take().unwrap_or_else(|| self.row(to.index()));
         row[at.index()] = link.0;
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn equal_ways_go_over_the_lowest_link() {
-        // A ring of four: 0-1-2-3-0.
+        // A ring of four nodes: 0-1-2-3-0.
         let mut edges = Vec::new();
         for (a, b) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
             cable(&mut edges, a, b, 1);

@@ -1,8 +1,9 @@
-//! Scenario files: a network and what goes on in it, as TOML.
+//! Scenario files: a network and its traffic, as TOML.
 //!
-//! Three layers: [`FileConfig`] is what was said, [`Scenario`] is what it means (every name bound,
-//! every value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`],
-//! which adds overrides and knows where everything was written; [`Source::points`] spreads a sweep.
+//! There are three layers. [`FileConfig`] holds the keys and values of a file. [`Scenario`] is the
+//! checked form, in which every name is bound and every value is legal. [`Plan`] is a simulation
+//! that is ready to run. [`Source`] reads a file, applies overrides and remembers the position of
+//! each value; [`Source::points`] expands a sweep.
 
 pub mod advice;
 pub mod aodv;
@@ -59,52 +60,52 @@ pub use policies::Policies;
 pub use source::{Source, alias};
 pub use sweep::Point;
 
-/// A scenario that can run.
+/// A checked scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// What it is called in reports.
+    /// Name of the scenario in reports.
     pub name: String,
-    /// Root of all random streams, unless told otherwise.
+    /// Seed of all random streams, unless the caller gives another.
     pub seed: u64,
-    /// When the simulation ends at the latest.
+    /// Latest end of the simulation.
     pub stop: Instant,
-    /// What holds for the network as a whole.
+    /// Options of the whole network.
     pub network: NetworkConfig,
-    /// The nodes; their index is their [`NodeId`].
+    /// The nodes, indexed by [`NodeId`].
     pub nodes: Vec<NodeSpec>,
-    /// The links that every run has, one for each direction; their index is their
+    /// The links that exist in every run, one for each direction, indexed by
     /// [`crate::packet::LinkId`].
     pub links: Vec<LinkSpec>,
     /// The links to the nodes of drawn groups.
     pub group_links: Vec<GroupLinkSpec>,
-    /// The radio channel, if there is one.
+    /// The IEEE 802.15.4 or IEEE 802.11 channel, if there is one.
     pub radio: Option<radio::RadioSpec>,
-    /// How nodes on the IEEE 802.11 channel look for routes, if they do.
+    /// AODV for the nodes on the IEEE 802.11 channel, if they use it.
     pub aodv: Option<crate::network::AodvConfig>,
-    /// What is drawn anew for each run.
+    /// Positions and groups that are drawn for each run.
     pub deployment: Option<deployment::Deployment>,
-    /// The nodes that move, in order.
+    /// The moving nodes, in order.
     pub mobility: Vec<mobility::MobileSpec>,
-    /// Who builds paths, if somebody does.
+    /// How nodes build paths, if they do.
     pub paths: Option<paths::PathsSpec>,
-    /// Routes that differ from the shortest.
+    /// Static routes that differ from the shortest path.
     pub routes: Vec<RouteSpec>,
-    /// The ways of packets that keep to an interface.
+    /// Routes of packets that keep to an interface.
     pub ways: Vec<WaySpec>,
-    /// What is carried.
+    /// Data transfers.
     pub transfers: Vec<TransferSpec>,
-    /// Packets that sources make.
+    /// Traffic sources.
     pub traffic: Vec<traffic::TrafficSpec>,
-    /// What is measured in parts of a run.
+    /// Measurements of parts of a run.
     pub probes: Vec<probe::ProbeSpec>,
-    /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has
-    /// them.
+    /// Failures, recoveries and changes, in the order of the file. Links are indices into
+    /// [`Scenario::edges`].
     pub faults: Vec<(Instant, Fault)>,
-    /// What is drawn of such for each run.
+    /// Random events, drawn for each run.
     pub random_events: Vec<random::RandomEvent>,
-    /// What holds in real time.
+    /// Options of emulation in real time.
     pub emulation: emulation::EmulationSection,
-    /// The files that it was read with: of movements.
+    /// Names of the movement files that it was read with.
     read_from: Vec<String>,
     advised: BTreeMap<usize, Best>,
     resolved: FileConfig,
@@ -114,28 +115,28 @@ pub struct Scenario {
 /// A node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NodeSpec {
-    /// Its name.
+    /// Unique name.
     pub name: String,
-    /// What it is.
+    /// Role of the node.
     pub kind: NodeKind,
-    /// Its energy level, for the gateway table of SET.
+    /// Energy level in the gateway table of SET.
     pub energy: anabranch_core::set::Energy,
-    /// Its first-hop neighbours in the low-power network, for the gateway table of SET.
+    /// First-hop neighbours in the low-power network, for the gateway table of SET.
     pub neighbours: Vec<NodeId>,
-    /// How it caches TCP segments for others, if it does.
+    /// Distributed TCP caching, if the node caches.
     pub dtc: Option<anabranch_core::dtc::Config>,
-    /// Its interfaces, in order.
+    /// Interfaces, in order.
     pub interfaces: Vec<Interface>,
-    /// The pool for the send buffers of its connections, if there is one.
+    /// Pool for the send buffers of the node's connections, if there is one.
     pub buffers: Option<buffers::BuffersOptions>,
-    /// The TUN device behind which the kernel stands for it, if it does.
+    /// TUN device behind which the kernel runs the node's transports, if it does.
     pub tun: Option<emulation::TunSpec>,
 }
 
 /// An interface of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interface {
-    /// Number of the path that begins here, from 1 on, in the whole scenario.
+    /// Number of the path that begins here, from 1. It is unique in the scenario.
     pub path: u8,
     /// The link that begins here.
     pub link: LinkId,
@@ -144,13 +145,13 @@ pub struct Interface {
 /// One direction of a link.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkSpec {
-    /// Where it starts.
+    /// Node at which the link begins.
     pub from: NodeId,
-    /// Where it ends.
+    /// Node at which the link ends.
     pub to: NodeId,
-    /// How it is.
+    /// Configuration of the link.
     pub config: LinkConfig,
-    /// What it follows in time.
+    /// Change of rate and delay over time.
     pub course: Course,
 }
 
@@ -159,98 +160,98 @@ pub struct LinkSpec {
 pub struct GroupLinkSpec {
     /// Index of the group.
     pub group: usize,
-    /// Where the links start; `None` is the node of the group.
+    /// Node at which the links begin; `None` is the node of the group.
     pub from: Option<NodeId>,
-    /// Where they end; `None` is the node of the group.
+    /// Node at which the links end; `None` is the node of the group.
     pub to: Option<NodeId>,
-    /// How they are in this direction, and what they follow in time.
+    /// Configuration and course in this direction.
     pub there: (LinkConfig, Course),
-    /// How they are in the other direction, and what they follow in time.
+    /// Configuration and course in the other direction.
     pub back: (LinkConfig, Course),
 }
 
-/// A route that differs from the shortest.
+/// A static route that differs from the shortest path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RouteSpec {
-    /// The node that decides.
+    /// Node at which the route applies.
     pub at: NodeId,
-    /// The destination that this is about.
+    /// Destination of the route.
     pub to: NodeId,
-    /// The link that is taken: see [`Scenario::edges`].
+    /// Outgoing link: see [`Scenario::edges`].
     pub link: LinkId,
 }
 
 /// The link that packets of a path take at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaySpec {
-    /// The node that decides.
+    /// Node at which the route applies.
     pub at: NodeId,
-    /// The destination.
+    /// Destination of the packets.
     pub to: NodeId,
-    /// The path.
+    /// Number of the path.
     pub path: u8,
-    /// The link.
+    /// Outgoing link.
     pub link: LinkId,
 }
 
-/// What a transfer carries.
+/// Content of a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ContentSpec {
-    /// That many octets, whatever they are.
+    /// This number of arbitrary bytes.
     Bytes(u64),
-    /// The content of a file, by the name that the scenario gives it.
+    /// The content of a file, by its name in the scenario.
     File(String),
-    /// Octets without end.
+    /// Unlimited data.
     Endless,
 }
 
-/// Octets that are carried from one node to another.
+/// A data transfer from one node to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransferSpec {
-    /// Index of its `[[transfer]]`, which may make several.
+    /// Index of the `[[transfer]]` table, which may make several transfers.
     pub section: usize,
-    /// Its name in reports.
+    /// Name in reports.
     pub name: String,
-    /// The sender.
+    /// Sender.
     pub from: NodeId,
-    /// The receiver.
+    /// Receiver.
     pub to: NodeId,
-    /// What.
+    /// Data to transfer.
     pub content: ContentSpec,
-    /// When it begins.
+    /// Time at which the transfer begins.
     pub start: Duration,
-    /// When the sender closes one without end.
+    /// Time at which the sender closes an unlimited transfer.
     pub stop: Option<Instant>,
-    /// How one without end comes and goes.
+    /// On and off times of an unlimited transfer.
     pub repeat: Option<Repeat>,
-    /// The sender's interfaces that it uses, if its connection has no request.
+    /// Interfaces of the sender that the transfer uses, if it has no request.
     pub interfaces: Interfaces,
-    /// Port of the receiver, if its connection has no request.
+    /// Port of the receiver, if the transfer has no request.
     pub port: u16,
-    /// When the receiver's application reads nothing more, if its connection has no request.
+    /// Time at which the receiver's application stops reading, if the transfer has no request.
     pub reads_until: Instant,
-    /// The TCP of the sender.
+    /// TCP configuration of the sender.
     pub tcp: anabranch_core::tcp::Config,
-    /// The TCP of its peer.
+    /// TCP configuration of its peer.
     pub receiver: anabranch_core::tcp::Config,
-    /// How.
+    /// Protocol of the transfer.
     pub scheme: Scheme,
 }
 
-/// How a transfer comes and goes.
+/// On and off times of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repeat {
-    /// How long each connection is there.
+    /// Duration of each connection.
     pub on: Duration,
-    /// From the end of one to the beginning of the next.
+    /// Time from the end of a connection to the start of the next.
     pub off: Duration,
-    /// From the start of the transfer to the first.
+    /// Time from the start of the transfer to the first connection.
     pub offset: Duration,
 }
 
 impl TransferSpec {
-    /// When its connections begin, and when the sender closes them, in a simulation that ends then.
-    /// There is at least one.
+    /// Start of each connection, and the time at which the sender closes it, in a simulation that
+    /// ends at `end`. There is at least one.
     pub fn connections(&self, end: Instant) -> Vec<(Instant, Option<Instant>)> {
         let begin = Instant::ZERO + self.start;
         let Some(Repeat { on, off, offset }) = self.repeat else { return vec![(begin, self.stop)] };
@@ -265,19 +266,19 @@ impl TransferSpec {
     }
 }
 
-/// How octets are carried.
+/// Protocol of a transfer.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Scheme {
     /// One TCP connection from end to end.
     Tcp,
     /// One Multipath TCP connection from end to end.
     Mptcp(mptcp::MptcpSpec),
-    /// A request to the node, and then what [`SetSpec::plan`] says.
+    /// A request to the node, followed by [`SetSpec::plan`].
     Set(SetSpec),
 }
 
 impl Scheme {
-    /// The octets go over one connection from end to end, without a request.
+    /// Whether the transfer is one connection from end to end without a request.
     pub fn is_bulk(&self) -> bool {
         match self {
             Self::Tcp | Self::Mptcp(_) => true,
@@ -286,61 +287,61 @@ impl Scheme {
     }
 }
 
-/// What a scenario says of a transfer that begins with a request.
+/// Options of a transfer that begins with a request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SetSpec {
     /// SET sessions, or one of the baselines.
     pub plan: anabranch_core::set::Plan,
-    /// Which gateways may be used.
+    /// Gateways that may be used.
     pub gateways: Gateways,
-    /// The gateway through which the request goes.
+    /// Gateway that carries the request.
     pub default_gateway: Option<NodeId>,
-    /// The TCP between gateways and receiver.
+    /// TCP configuration between gateways and receiver.
     pub wireless: anabranch_core::tcp::Config,
-    /// What `set.striping` names.
+    /// The policy that `set.striping` names.
     pub striping: anabranch_core::set::StripingPolicy,
-    /// Further choices.
+    /// Other options of SET.
     pub set: set::SetSection,
 }
 
-/// Which gateways may be used.
+/// Gateways that a transfer may use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Gateways {
-    /// As many as SET finds good.
+    /// As many as SET selects.
     All,
-    /// At most that many.
+    /// At most this number.
     AtMost(u32),
-    /// These, the primary first.
+    /// These gateways, the primary one first.
     These(Vec<NodeId>),
 }
 
 impl Scenario {
-    /// The node of that name.
+    /// The node with this name.
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u32))
     }
 
-    /// All links, with where they start and end: those of cables, then those over the air. In a run
-    /// with shadowing, or with places that are drawn, some of the latter may be missing, and others
-    /// be there. Links to the nodes of drawn groups are left out: see [`Scenario::cables`].
+    /// All links with their ends: cables first, then links over the air. A run with shadowing or
+    /// drawn positions may lack some of the latter and have others. Links to the nodes of drawn
+    /// groups are not included: see [`Scenario::cables`].
     pub fn edges(&self) -> impl Iterator<Item = (LinkId, NodeId, NodeId)> {
         let cables = self.links.iter().map(|l| (l.from, l.to));
         let air = self.radio.iter().flat_map(|radio| radio.links.iter().copied());
         cables.chain(air).enumerate().map(|(i, (from, to))| (LinkId(i as u32), from, to))
     }
 
-    /// A link of [`Scenario::edges`] is one over the air.
+    /// Whether a link of [`Scenario::edges`] is over the air.
     pub fn is_wireless(&self, link: LinkId) -> bool {
         link.index() >= self.links.len()
     }
 
-    /// A trace says when packets may leave on a link.
+    /// Whether a trace determines when packets leave on a link.
     fn follows_rates(&self, link: LinkId) -> bool {
         self.links.get(link.index()).is_some_and(|link| link.course.rate.is_some())
     }
 
-    /// The cables of a run: those that every run has, then those to the nodes of its groups. Where
-    /// there is a link already, there is no second one.
+    /// The cables of a run: those that exist in every run, then those to the nodes of its groups. A
+    /// group link between two nodes that already have a link is left out.
     pub fn cables(&self, drawn: &Drawn) -> Vec<LinkSpec> {
         let mut cables = self.links.clone();
         for spec in &self.group_links {
@@ -362,32 +363,32 @@ impl Scenario {
         cables
     }
 
-    /// How a node moves, if it does.
+    /// The motion of a node; `None` if it does not move.
     pub fn mobile(&self, node: NodeId) -> Option<&mobility::MobileSpec> {
         self.mobility.binary_search_by_key(&node, |mobile| mobile.node).ok().map(|at| &self.mobility[at])
     }
 
-    /// A node is on the air.
+    /// Whether a node is on the channel.
     pub fn is_on_air(&self, node: NodeId) -> bool {
         self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
     }
 
-    /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments:
-    /// nothing hears of it.
+    /// Whether some link has link-layer acknowledgements (`link_ack_timeout`) but no node caches
+    /// segments, so that nothing uses them.
     pub fn has_unheard_link_acks(&self) -> bool {
         let of_groups = self.group_links.iter().flat_map(|link| [&link.there.0, &link.back.0]);
         let mut links = self.links.iter().map(|link| &link.config).chain(of_groups);
         links.any(|link| link.link_ack_timeout.is_some()) && self.nodes.iter().all(|node| node.dtc.is_none())
     }
 
-    /// What `gateways = "best"` stands for, by the index of the transfer that says so.
-    /// [`Scenario::resolved`] has the number.
+    /// The number for each `gateways = "best"`, by the index of the transfer.
+    /// [`Scenario::resolved`] contains the same number.
     pub fn advised(&self) -> &BTreeMap<usize, Best> {
         &self.advised
     }
 
-    /// What was said, with every default filled in, every TCP profile complete and the number that
-    /// `gateways = "best"` stands for; without sweep axes and profiles that nothing uses.
+    /// The scenario file with every default filled in, complete TCP profiles, and the number for
+    /// each `gateways = "best"`; without sweep axes and unused profiles.
     pub fn resolved(&self) -> &FileConfig {
         &self.resolved
     }

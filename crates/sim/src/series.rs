@@ -1,10 +1,10 @@
-//! Time series of a run: how connections, queues, radios and RDCA's senders stand, and where nodes
-//! are that move. A [`Sampler`] looks at them at an interval, which costs a run little; [`Changes`]
-//! sees each change of connections and queues, which costs it much.
+//! Time series of a run: the state of connections, queues, radios and RDCA senders, and the
+//! positions of moving nodes. A [`Sampler`] samples them at an interval, which costs little;
+//! [`Changes`] records every change of connections and queues, which is expensive.
 //!
-//! Both make rows of [`TABLES`]. A row says how things stand from its time on until the next row of
-//! the same thing. Rows of one thing are in order of time; those of different things need not be.
-//! Rows of [`flows`] are about the whole window of a probe.
+//! Both produce rows of [`TABLES`]. A row is the state from its time until the next row of the same
+//! object. The rows of one object are in order of time; those of different objects need not be. The
+//! rows of [`flows`] cover the whole window of a probe.
 
 mod changes;
 mod flows;
@@ -27,7 +27,7 @@ use crate::packet::{LinkId, NodeId};
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// Its columns, of which the first is the time.
+    /// Its columns; the first is the time.
     pub columns: &'static [Column],
 }
 
@@ -36,7 +36,7 @@ pub struct Table {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// The unit of its figures, "1" for mere numbers; none if it has texts.
+    /// Unit of its values, "1" for numbers without one; `None` for text.
     pub unit: Option<&'static str>,
 }
 
@@ -50,15 +50,15 @@ const fn figure(name: &'static str, unit: &'static str) -> Column {
 
 /// Index of the table of connections.
 pub const CONNECTIONS: usize = 0;
-/// Index of the table of the queues of cables.
+/// Index of the table of cable queues.
 pub const QUEUES: usize = 1;
 /// Index of the table of radios.
 pub const RADIOS: usize = 2;
-/// Index of the table of RDCA's senders.
+/// Index of the table of RDCA senders.
 pub const RDCA: usize = 3;
-/// Index of the table of flows, which has a row for each flow of a probe, from [`flows`].
+/// Index of the table of flows, with a row for each flow of a probe, from [`flows`].
 pub const FLOWS: usize = 4;
-/// Index of the table of the places of nodes that move.
+/// Index of the table of positions of moving nodes.
 pub const POSITIONS: usize = 5;
 
 /// All tables, by index.
@@ -156,12 +156,12 @@ pub const TABLES: [Table; 6] = [
     },
 ];
 
-/// What stands in a column of a row.
+/// Value in a column of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Cell<'a> {
     /// A name.
     Text(&'a str),
-    /// A figure, or none as long as there is none.
+    /// A number, or none while it is undefined.
     Figure(Option<f64>),
 }
 
@@ -201,22 +201,22 @@ macro_rules! cells {
 
 cells!(u16, u32, u64, usize, f64);
 
-/// Where rows go.
+/// Destination of rows.
 pub trait Rows {
-    /// A row of one of [`TABLES`], with a cell for each of its columns.
+    /// Adds a row to one of [`TABLES`], with a cell for each of its columns.
     fn row(&mut self, table: usize, cells: &[Cell<'_>]);
 }
 
-/// Writes tables as CSV, each to its own writer. A table without a writer is left out.
+/// Writes tables as CSV, each to its own writer. A table without a writer is omitted.
 #[derive(Debug)]
 pub struct Csv<W> {
     outs: [Option<W>; TABLES.len()],
-    /// The first error of each: nothing is written after that.
+    /// The first error of each writer, after which nothing is written to it.
     errors: [Option<io::Error>; TABLES.len()],
 }
 
 impl<W: Write> Csv<W> {
-    /// Writes to these, which should be buffered.
+    /// Writes to `outs`, which should be buffered.
     pub fn new(outs: [Option<W>; TABLES.len()]) -> Self {
         let mut csv = Self { outs, errors: [const { None }; TABLES.len()] };
         for (index, table) in TABLES.iter().enumerate() {
@@ -226,11 +226,11 @@ impl<W: Write> Csv<W> {
         csv
     }
 
-    /// The writers, of a run that is over; or what writing failed with.
+    /// Returns the writers at the end of a run.
     ///
     /// # Errors
     ///
-    /// The first error of any.
+    /// The first error of any writer.
     pub fn finish(self) -> io::Result<[Option<W>; TABLES.len()]> {
         let Self { mut outs, errors } = self;
         for (out, error) in outs.iter_mut().zip(errors) {
@@ -265,7 +265,7 @@ fn write_row(out: &mut impl Write, cells: &[Cell<'_>]) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Names of the nodes and links of a network, as tables have them.
+/// Names of the nodes and links of a network in tables.
 #[derive(Debug, Default)]
 struct Names {
     nodes: Vec<String>,
@@ -289,14 +289,14 @@ impl Names {
     }
 }
 
-/// Where a connection ends.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     peer: NodeId,
     ports: (u16, u16),
 }
 
-/// How a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Connection {
     cwnd: u32,
@@ -360,14 +360,14 @@ impl Connection {
     }
 }
 
-/// How a queue stands.
+/// State of a queue.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Queue {
     packets: u64,
     bytes: u64,
-    /// Packets dropped so far, by a full queue or its discipline.
+    /// Packets dropped so far by a full queue or its discipline.
     dropped: u64,
-    /// Packets marked so far, where that is known.
+    /// Packets marked so far, if known.
     marked: Option<u64>,
 }
 

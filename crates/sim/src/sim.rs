@@ -52,10 +52,10 @@ use crate::trace::Observer;
 use crate::wifi::{Wifi, WifiConfig};
 use crate::world::{Failure, Notice, World};
 
-/// Something that happens to the network at a given time.
+/// A change of the network at a given time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fault {
-    /// A node dies.
+    /// A node fails.
     NodeFails(NodeId, Failure),
     /// A node starts again.
     NodeRecovers(NodeId),
@@ -67,14 +67,15 @@ pub enum Fault {
     Rate(LinkId, u64),
     /// One direction of a cable gets another delay, for packets that have not left its transmitter.
     Delay(LinkId, Duration),
-    /// One direction of a cable gets other losses, of packets whose transmission has not begun.
+    /// One direction of a cable gets another loss model, for packets whose transmission has not
+    /// begun.
     Loss(LinkId, LossModel),
 }
 
-/// Why a run has paused.
+/// Reason why a run has paused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
-    /// The time to stop has come.
+    /// The stop time is reached.
     Reached,
     /// Nothing is pending.
     Idle,
@@ -82,13 +83,13 @@ pub enum Pause {
     Stopped,
 }
 
-/// Puts a run together.
+/// Builds a run.
 pub struct Builder {
     world: World,
     apps: Vec<Option<Box<dyn App>>>,
     faults: Vec<Fault>,
     probes: Vec<Probe>,
-    /// Of nodes whose radio is yet to be added.
+    /// For nodes whose radio has not been added yet.
     movers: Vec<(NodeId, Mover)>,
     csl_periods: Vec<(NodeId, Duration)>,
     seed: u64,
@@ -109,7 +110,7 @@ impl Builder {
         Self { world, apps, faults, probes, movers, csl_periods: Vec::new(), seed, run }
     }
 
-    /// Adds a node. Names should differ: random streams bear them.
+    /// Adds a node. Names should be unique: random streams are named after them.
     pub fn node(&mut self, name: &str, forwarding: Forwarding) -> NodeId {
         let node = self.world.network.add_node(name, forwarding);
         self.world.add_host(node);
@@ -125,43 +126,43 @@ impl Builder {
         self.world.network.add_link(from, to, config, stream)
     }
 
-    /// Lets one direction of a cable follow a course.
+    /// Makes one direction of a cable follow a course.
     pub fn follow(&mut self, link: LinkId, course: &Course) {
         self.world.network.link_mut(link).follow(course);
     }
 
-    /// Adds both directions of a link, alike: there, then back.
+    /// Adds both directions of a link with the same configuration: from `a` to `b`, then back.
     pub fn cable(&mut self, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         (self.link(a, b, config), self.link(b, a, config))
     }
 
-    /// Has a node of the radio that is added next move: its place there is that of the mover.
-    /// Between such a node and all others there are links, over which packets arrive while both are
-    /// in reach. No static route follows it: it needs a router.
+    /// Makes a node of the next radio move: its position there is that of the mover. Such a node
+    /// has links to all others, over which packets arrive while both are in range. Static routes do
+    /// not follow it, so it needs a router.
     pub fn mobile(&mut self, node: NodeId, mover: Mover) {
         self.movers.push((node, mover));
     }
 
-    /// Gives a node on the air its own macCslPeriod, zero if it never sleeps, before
+    /// Sets the macCslPeriod of a node on the channel, zero if it never sleeps. Call it before
     /// [`Builder::radio`], whose configuration must have [`RadioConfig::csl`].
     pub fn csl_period(&mut self, node: NodeId, period: Duration) {
         self.csl_periods.push((node, period));
     }
 
-    /// The stations that move, of the radio whose stations are these nodes.
+    /// The moving stations of a radio with these nodes.
     fn take_movers(&mut self, nodes: &[NodeId]) -> Vec<(Station, Mover)> {
         let station = |node: NodeId| nodes.iter().position(|on_air| *on_air == node);
         let movers = std::mem::take(&mut self.movers).into_iter();
         movers.filter_map(|(node, mover)| Some((Station(station(node)? as u32), mover))).collect()
     }
 
-    /// Puts nodes on the air, each at its place, and makes a link of every direction in which one
-    /// hears another. Links and routers must be added with what is said here; the network must
-    /// speak IPv6, and have one radio at most.
+    /// Puts nodes on an IEEE 802.15.4 channel at these positions, and adds a link for every
+    /// direction in which one receives from another. The network must use IPv6 and have at most one
+    /// radio, of either kind.
     ///
     /// # Errors
     ///
-    /// What the radio has against its configuration.
+    /// If the configuration of the radio is invalid.
     pub fn radio(
         &mut self,
         config: RadioConfig,
@@ -198,13 +199,12 @@ impl Builder {
         Ok(())
     }
 
-    /// Puts nodes on an 802.11 channel, each at its place, and makes a link of every direction in
-    /// which one hears another. Links must be added with what is said here; a network has one radio
-    /// at most, of either kind.
+    /// Puts nodes on an IEEE 802.11 channel at these positions, and adds a link for every direction
+    /// in which one receives from another. A network has at most one radio, of either kind.
     ///
     /// # Errors
     ///
-    /// What the radio has against its configuration.
+    /// If the configuration of the channel is invalid.
     pub fn wifi(
         &mut self,
         config: WifiConfig,
@@ -239,44 +239,44 @@ impl Builder {
         Ok(())
     }
 
-    /// Has a node of an 802.11 channel look for its routes by AODV.
+    /// Makes a node on an IEEE 802.11 channel use AODV.
     ///
     /// # Errors
     ///
-    /// The network does not speak IPv4, or the node is not on the channel.
+    /// If the network does not use IPv4, or the node is not on the channel.
     pub fn aodv(&mut self, node: NodeId, config: impl Into<AodvConfig>) -> Result<(), AodvError> {
         let name = format!("node {}", self.world.network.node_name(node));
         let random = Stream::new(self.seed, self.run, &name, "aodv");
         self.world.network.set_aodv(node, config.into(), random)
     }
 
-    /// The link over the air from one node to another, if the one hears the other.
+    /// The link over the air from one node to another, if the latter receives from the former.
     pub fn wireless_link(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
         let network = &self.world.network;
         network.links_between(from, to).find(|link| network.link(*link).is_wireless())
     }
 
-    /// Gives a node a router that builds paths ([`anabranch_core::paths`]): `None` is the root, the
-    /// data centre.
+    /// Gives a node a router that builds paths ([`anabranch_core::paths`]). `None` makes it the
+    /// root of the paths.
     pub fn router(&mut self, node: NodeId, config: paths::Config, kind: Option<NodeType>) {
         let name = format!("node {}", self.world.network.node_name(node));
         let random = Stream::new(self.seed, self.run, &name, "paths");
         self.world.network.set_router(node, config, kind, random);
     }
 
-    /// Makes a node cache TCP segments for others.
+    /// Makes a node cache TCP segments of other nodes.
     pub fn caching(&mut self, node: NodeId, config: dtc::Config) {
         let name = format!("node {}", self.world.network.node_name(node));
         let random = Stream::new(self.seed, self.run, &name, "caching");
         self.world.network.set_caching(node, config, random);
     }
 
-    /// Makes a node an end that the outside stands for: see [`Network::set_outside`].
+    /// Makes a node the edge to the outside: see [`Network::set_outside`].
     pub fn outside(&mut self, node: NodeId) {
         self.world.network.set_outside(node);
     }
 
-    /// Puts an application on a node, to start at `start`.
+    /// Adds an application to a node, to be started at `start`.
     pub fn app(&mut self, node: NodeId, start: Instant, app: impl App) -> AppId {
         let id = self.world.add_app(node, start);
         self.apps.push(Some(Box::new(app)));
@@ -296,29 +296,29 @@ impl Builder {
         self.probes.push(probe);
     }
 
-    /// Makes `at` send what is for `to` over `link`, whatever is shortest.
+    /// Makes `at` send packets for `to` over `link`, whatever path is shortest.
     pub fn pin_route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
         self.world.network.pin_route(at, to, link);
     }
 
-    /// Makes `at` send what is for `to` over the path of that number by `link`: an interface of its
-    /// own for each path. Both ways want it said where they part.
+    /// Makes `at` send packets for `to` with this path number over `link`, so that each path has
+    /// its own interface. Set both directions where the paths diverge.
     pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
         self.world.network.pin_path(at, to, path, link);
     }
 
-    /// Keeps the send buffers of a node's connections within a pool.
+    /// Limits the send buffers of a node's connections to a pool.
     ///
     /// # Errors
     ///
-    /// What of the configuration lies outside its range.
+    /// If a value of the configuration is out of its range.
     pub fn buffers(&mut self, node: NodeId, config: BuffersConfig) -> Result<(), sockbuf::ConfigError> {
         let random = self.world.stream(&format!("buffers {}", self.world.network.node_name(node)), "reports");
         self.world.set_buffers(node, Buffers::new(config, random)?);
         Ok(())
     }
 
-    /// Computes the routes: the run can begin.
+    /// Computes the routes and returns the simulation, ready to run.
     pub fn build(mut self) -> Simulation {
         self.world.network.start();
         let Self { mut world, apps, faults, mut probes, .. } = self;
@@ -335,11 +335,11 @@ pub struct Simulation {
     apps: Vec<Option<Box<dyn App>>>,
     faults: Vec<Fault>,
     probes: Vec<Probe>,
-    /// When the window of a probe begins or ends next.
+    /// Next time at which the window of a probe begins or ends.
     next_look: Instant,
 }
 
-/// When the window of one of the probes begins or ends next.
+/// Next time at which the window of one of the probes begins or ends.
 fn next_look(probes: &[Probe]) -> Instant {
     probes.iter().filter_map(Probe::due).min().unwrap_or(Instant::FAR_FUTURE)
 }
@@ -351,28 +351,28 @@ impl fmt::Debug for Simulation {
 }
 
 impl Simulation {
-    /// The time: that of the last event, or where [`Simulation::run_until`] stopped.
+    /// The simulated time: that of the last event, or where [`Simulation::run_until`] stopped.
     pub fn now(&self) -> Instant {
         self.world.now()
     }
 
-    /// Network, hosts and their figures.
+    /// Network, hosts and their statistics.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Connections that something was done with since the last time, each once; from the first time
-    /// on.
+    /// Connections that were used since the last call, each once. Recording begins with the first
+    /// call.
     pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, crate::stream::ConnId)> {
         self.world.take_touched()
     }
 
-    /// Events that were scheduled so far.
+    /// Number of events scheduled so far.
     pub fn events(&self) -> u64 {
         self.world.network.events.scheduled()
     }
 
-    /// An application.
+    /// An application, for reading its results.
     ///
     /// # Panics
     ///
@@ -382,7 +382,7 @@ impl Simulation {
         app.downcast_ref().expect("the application has the type that it was added with")
     }
 
-    /// An application, to take something out of it.
+    /// An application, for taking results out of it.
     ///
     /// # Panics
     ///
@@ -393,24 +393,24 @@ impl Simulation {
         app.downcast_mut().expect("the application has the type that it was added with")
     }
 
-    /// Has `observer` watch from now on.
+    /// Adds an observer, which observes from now on.
     pub fn observe(&mut self, observer: impl Observer) {
         self.world.network.observe(Box::new(observer));
     }
 
-    /// Takes out the first observer of type `T`. The others go on watching.
+    /// Takes out the first observer of type `T`. The others remain.
     pub fn take_observer<T: Observer>(&mut self) -> Option<T> {
         let observer: Box<dyn Any> = self.world.network.take_observer(|o| (o as &dyn Any).is::<T>())?;
         observer.downcast().ok().map(|o| *o)
     }
 
-    /// Lets a fault happen now.
+    /// Applies a fault now.
     pub fn inject(&mut self, fault: Fault) {
         self.apply(fault);
         self.settle();
     }
 
-    /// Runs all events up to and including `stop`, unless an application stops the run before.
+    /// Runs all events up to and including `stop`, unless an application stops the run earlier.
     pub fn run_until(&mut self, stop: Instant) -> Pause {
         while self.step_until(stop) {
             if std::mem::take(&mut self.world.stop) {
@@ -418,6 +418,7 @@ impl Simulation {
             }
         }
         self.look(stop);
+        // The time then stays at the last event: see `now`.
         if self.world.network.events.is_empty() {
             return Pause::Idle;
         }
@@ -425,9 +426,10 @@ impl Simulation {
         Pause::Reached
     }
 
-    /// Runs all events up to and including `stop` by `run`, which is as [`Simulation::run_until`],
-    /// a ten-thousandth of the time or a millisecond at once, unless an application stops the run
-    /// or nothing is pending. After each part `look` may end it with an error.
+    /// Runs all events up to and including `stop` in parts, by calling `run`, which behaves like
+    /// [`Simulation::run_until`]. A part is a ten-thousandth of the time, or a millisecond. The run
+    /// ends early if an application stops it or nothing is pending. After each part `look` may end
+    /// it with an error.
     ///
     /// # Errors
     ///
@@ -455,26 +457,25 @@ impl Simulation {
         &self.probes
     }
 
-    /// A figure of a probe, up to now if its window goes on.
+    /// A result of a probe; up to now, if its window has not ended.
     pub fn probed(&self, probe: &str, figure: &str) -> Option<f64> {
         let probe = self.probes.iter().find(|of| of.name == probe)?;
         let figures = probe.figures(self.now(), &self.world);
         figures.into_iter().find(|of| of.name == figure)?.value
     }
 
-    /// A time series that a probe keeps: see [`Simulation::keep_series`].
+    /// A time series that a probe has recorded: see [`Simulation::keep_series`].
     pub fn probed_series(&self, probe: &str, series: &str) -> Option<Series> {
         let probe = self.probes.iter().find(|of| of.name == probe)?;
         probe.series(&self.world).into_iter().find(|of| of.name == series)
     }
 
-    /// Has a probe whose window is yet to begin keep time series, which takes memory for each of
-    /// their points.
+    /// Makes a probe record time series, if its window has not begun. Every point takes memory.
     pub fn keep_series(&mut self, probe: &str) {
         self.probes.iter_mut().filter(|of| of.name == probe).for_each(Probe::keep_series);
     }
 
-    /// Windows of probes begin or end until `now`, and nothing of that moment has happened.
+    /// Informs probes of the current time, before any event at this time.
     #[cold]
     fn look(&mut self, now: Instant) {
         while self.next_look <= now && self.next_look < Instant::FAR_FUTURE {
@@ -492,40 +493,40 @@ impl Simulation {
         self.next_look = next_look(&self.probes);
     }
 
-    /// Runs all events up to and including `now`, and it is `now`, though nothing be pending and an
-    /// application want to stop: for a run that keeps pace with another clock.
+    /// Runs all events up to and including `now`, and sets the time to `now`, even if nothing is
+    /// pending or an application stops the run. For a run that keeps pace with another clock.
     pub fn catch_up(&mut self, now: Instant) {
         while self.run_until(now) == Pause::Stopped {}
         self.world.advance(now);
     }
 
-    /// Whether nothing is pending: without a call from outside nothing will ever happen again.
+    /// Whether nothing is pending. Only a call from outside can then cause further events.
     pub fn is_idle(&self) -> bool {
         self.world.network.events.is_empty()
     }
 
-    /// When the next event happens; `None` if nothing is pending. It may turn out to be void.
+    /// Time of the next event, which may turn out to be void; `None` if nothing is pending.
     pub fn next_event(&mut self) -> Option<Instant> {
         self.world.network.events.peek_time()
     }
 
-    /// A packet that was made outside goes on its way now: see [`Network::inject`].
+    /// Sends a packet that was made outside: see [`Network::inject`].
     pub fn send_from_outside(&mut self, src: NodeId, packet: Injected) {
         let now = self.now();
         self.world.network.inject(now, src, packet);
     }
 
-    /// The packet that left the simulation first: see [`Network::take_departed`].
+    /// Takes the first packet that has left the simulation: see [`Network::take_departed`].
     pub fn take_departed(&mut self) -> Option<Packet> {
         self.world.network.take_departed()
     }
 
-    /// Runs until nothing is pending, unless an application stops the run before.
+    /// Runs until nothing is pending, unless an application stops the run earlier.
     pub fn run_until_idle(&mut self) -> Pause {
         self.run_until(Instant::FAR_FUTURE)
     }
 
-    /// Runs one event; false when none is pending.
+    /// Runs one event. Returns false if none is pending.
     pub fn step(&mut self) -> bool {
         self.step_until(Instant::FAR_FUTURE)
     }
@@ -566,10 +567,10 @@ impl Simulation {
         true
     }
 
-    /// Hands out notices and looks after connections until nothing is left to do at this instant.
+    /// Delivers notices and looks after connections until there is nothing left to do at this time.
     #[inline]
     fn settle(&mut self) {
-        // Most events are packets on their way, after which there is nothing to do.
+        // Most events are packets in flight, after which there is nothing to do.
         if self.world.notices.is_empty() && !self.world.has_dirty() && self.world.network.is_quiet() {
             return;
         }
@@ -595,7 +596,7 @@ impl Simulation {
         }
     }
 
-    /// Applications on nodes whose paths have changed learn of it.
+    /// Informs applications on nodes whose paths have changed.
     fn tell_of_paths(&mut self) {
         while let Some(node) = self.world.network.take_path_news() {
             for i in 0..self.apps.len() {
@@ -606,7 +607,7 @@ impl Simulation {
         }
     }
 
-    /// Connections and applications learn what their nodes have learned of routes.
+    /// Informs connections and applications of route changes of their nodes.
     #[inline]
     fn tell_of_routes(&mut self) {
         while let Some(RouteNews { node, to, change }) = self.world.network.take_route_news() {

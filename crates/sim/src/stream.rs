@@ -1,4 +1,4 @@
-//! What an application knows of a TCP connection.
+//! An application's view of a TCP connection.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use anabranch_core::tcp::CloseReason;
 
 use crate::packet::NodeId;
 
-/// A connection of one node. Stays valid until its [`StreamEvent::Closed`] has been handled; from
-/// then on it names nothing, and never another connection.
+/// A connection of one node. It is valid until its [`StreamEvent::Closed`] has been handled. From
+/// then on it refers to nothing, and never to another connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId {
     pub(crate) slot: u32,
@@ -20,24 +20,25 @@ impl fmt::Debug for ConnId {
     }
 }
 
-/// What an application learns of a connection, in order.
+/// An event of a connection. Events are delivered in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// A peer's connection to a port on which we listen is open.
+    /// A connection of a peer to a listening port has been established.
     Accepted {
-        /// The port.
+        /// The local port.
         port: u16,
         /// The peer.
         peer: NodeId,
     },
-    /// Our connection is open.
+    /// A connection of this application has been established.
     Opened,
-    /// There is something to read.
+    /// There is data to read.
     Readable,
-    /// Octets were acknowledged: there is room to write again, and windows have moved.
+    /// Data was acknowledged: there may be room to write, and windows have changed.
     Writable,
-    /// The peer has finished; everything before can be read.
+    /// The peer has closed its sending direction; all data before can be read.
     PeerClosed,
-    /// It is over. What has arrived in order can still be read while this event is handled.
+    /// The connection is over. Data that has arrived in order can still be read while this event is
+    /// handled.
     Closed(CloseReason),
 }

@@ -1,4 +1,5 @@
-//! Watching a run: the [`Observer`] hook, which packet captures implement, and [`TextTrace`].
+//! Observation of a run: the [`Observer`] trait, which packet captures implement, and
+//! [`TextTrace`].
 
 pub(crate) mod line;
 
@@ -16,154 +17,155 @@ use crate::packet::{LinkId, NodeId, Packet, Payload};
 use crate::stream::{ConnId, StreamEvent};
 use crate::wifi;
 
-/// What happens to a packet at a link.
+/// Stage of a packet at a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
-    /// The link has accepted it: what a capture at the sending interface sees.
+    /// The link has accepted it. A capture at the sending interface sees this.
     Sent,
-    /// It has arrived at the far end: what a capture at the receiving interface sees.
+    /// It has arrived at the far end. A capture at the receiving interface sees this.
     Received,
-    /// The link has lost it.
+    /// The link has dropped it.
     Dropped(LinkDrop),
 }
 
-/// Why a node dropped a packet.
+/// Reason why a node dropped a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeDrop {
-    /// It knows no way to the destination.
+    /// The node has no route to the destination.
     NoRoute,
     /// The hop limit is used up.
     HopLimit,
-    /// It is too big for the next link and may not, or cannot, be cut.
+    /// The packet exceeds the MTU of the next link and must not, or cannot, be fragmented.
     TooBig,
-    /// The node is dead.
+    /// The node is down.
     Down,
-    /// It caches segments for others, and looks after this one itself.
+    /// The node caches segments and holds this one back itself.
     Held,
-    /// It waited for a route, for too long or in the way of others.
+    /// It waited for a route for too long, or made room for another packet.
     WaitedInVain,
 }
 
-/// A frame of 802.11 that has left the air.
+/// An IEEE 802.11 frame whose transmission has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct WifiFrame<'a> {
-    /// As the radio has it.
+    /// The frame of the channel.
     pub frame: wifi::AirFrame,
-    /// Its sender.
+    /// Sender.
     pub from: NodeId,
-    /// For whom; `None` for all.
+    /// Destination; `None` for a broadcast.
     pub to: Option<NodeId>,
     /// The packet in it, if it is data.
     pub packet: Option<&'a Packet>,
 }
 
-/// A TCP connection, or a subflow of a Multipath TCP connection, after something was done with it.
+/// A TCP connection, or a subflow of a Multipath TCP connection, after an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionView<'a> {
-    /// Its node.
+    /// Node of the connection.
     pub node: NodeId,
     /// The connection.
     pub id: ConnId,
-    /// Which of its subflows; `None` if it is TCP.
+    /// Number of the subflow; `None` for TCP.
     pub subflow: Option<u16>,
-    /// The peer.
+    /// Peer.
     pub peer: NodeId,
-    /// Our port, and that of the peer.
+    /// Local port, and port of the peer.
     pub ports: (u16, u16),
-    /// How it stands.
+    /// State of the connection.
     pub info: &'a tcp::Info,
 }
 
-/// A part of a file that an application has written to a connection, for a protocol that says which
-/// part it is.
+/// A part of a file that an application has written to a connection, for protocols that identify
+/// the part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChunkView {
-    /// The node that has written it.
+    /// Node that has written it.
     pub node: NodeId,
-    /// To whom.
+    /// Peer.
     pub peer: NodeId,
-    /// The connection's ports, ours and that of the peer.
+    /// Local port of the connection, and port of the peer.
     pub ports: (u16, u16),
-    /// Where in what the application has written to the connection, counted from its first octet.
+    /// Position in the application's data on the connection, counted from its first byte.
     pub written_at: u64,
-    /// Where in the file.
+    /// Position in the file.
     pub offset: u64,
-    /// Octets, at least 1.
+    /// Length in bytes, at least 1.
     pub len: u32,
 }
 
-/// Something that breaks, heals or changes.
+/// A failure, a recovery or a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Incident {
-    /// A node has died.
+    /// A node has gone down.
     NodeDown(NodeId),
-    /// A node lives again.
+    /// A node has come up.
     NodeUp(NodeId),
     /// One direction of a link is down.
     LinkDown(LinkId),
     /// One direction of a link is up.
     LinkUp(LinkId),
-    /// One direction of a link has this rate, in bit/s.
+    /// One direction of a link has a new rate, in bit/s.
     Rate(LinkId, u64),
 }
 
-/// Watches a run. It cannot change anything. All methods do nothing by default.
+/// Observes a run without changing it. All methods do nothing by default.
 ///
-/// With no observer a run pays one branch per packet and hop.
+/// Without an observer, a run pays one branch per packet and hop.
 pub trait Observer: Any + Send {
-    /// Called once, before all others but [`Observer::on_attach_radio`]: the names of all nodes,
-    /// and from where to where each link leads.
+    /// Called once, before all others but [`Observer::on_attach_radio`] and
+    /// [`Observer::on_attach_link`], with the names of all nodes and the ends of each link.
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
         let _ = (nodes, links);
     }
 
-    /// Called for each link before [`Observer::on_attach`], in the order of their ids: how it is
-    /// configured. Of a link over the air, rate and MTU are the radio's.
+    /// Called for each link before [`Observer::on_attach`], in the order of their ids, with its
+    /// configuration. For a link over the air, rate and MTU are those of the radio.
     fn on_attach_link(&mut self, link: LinkId, config: &LinkConfig) {
         let _ = (link, config);
     }
 
-    /// True if [`Observer::on_connection`] and [`Observer::on_chunk`] are to be called; asked once.
-    /// While nobody wants them, they are not.
+    /// Whether [`Observer::on_connection`] and [`Observer::on_chunk`] are to be called; asked once.
+    /// They are not called while no observer wants them.
     fn wants_connections(&self) -> bool {
         false
     }
 
-    /// Called once if nodes share a radio, before all others: the links that lead over it. True if
-    /// [`Observer::on_frame`] is to be called: while nobody wants frames, none is shown.
+    /// Called once, before all others, if nodes share a radio, with its links. Returns whether
+    /// [`Observer::on_frame`] is to be called; frames are not reported while no observer wants
+    /// them.
     fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
         let _ = links;
         false
     }
 
-    /// A frame has left the air: `now` is its end. What comes of it, a packet that arrives or an
-    /// acknowledgement, is told afterwards. Also called if only another observer wants frames.
+    /// The transmission of a frame has ended; `now` is its end. Its effects, such as the arrival of
+    /// a packet or an acknowledgement, are reported later. Also called if only another observer
+    /// wants frames.
     fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
         let _ = (now, frame);
     }
 
-    /// As [`Observer::on_attach_radio`] where nodes share an 802.11 channel: true if
+    /// As [`Observer::on_attach_radio`], if nodes share an IEEE 802.11 channel. Returns whether
     /// [`Observer::on_wifi_frame`] is to be called.
     fn on_attach_wifi(&mut self, links: &[LinkId], phy: &wifi::PhyConfig) -> bool {
         let _ = (links, phy);
         false
     }
 
-    /// As [`Observer::on_frame`] for a frame of 802.11, those of RTS, CTS and acknowledgements
-    /// included.
+    /// As [`Observer::on_frame`] for an IEEE 802.11 frame, including RTS, CTS and acknowledgements.
     fn on_wifi_frame(&mut self, now: Instant, frame: &WifiFrame<'_>) {
         let _ = (now, frame);
     }
 
-    /// Something has happened to a packet at a link.
+    /// A packet has reached a stage at a link.
     fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
         let _ = (now, link, point, packet);
     }
 
-    /// A cable's transmitter will begin at `start` with a packet that has to wait: told when the
-    /// packet was accepted, and again if that changes. Behind a queue with a discipline of its own
-    /// the start is not known when the packet is accepted, and `start` is [`Instant::FAR_FUTURE`];
-    /// it is told again when the transmitter begins with the packet, unless that is dropped before.
+    /// The transmission of a waiting packet on a cable will begin at `start`. Called when the
+    /// packet is accepted, and again if the time changes. With a queueing discipline the time is
+    /// not known when the packet is accepted, and `start` is [`Instant::FAR_FUTURE`]; the method is
+    /// called again when the transmission begins, unless the packet is dropped before.
     fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
         let _ = (now, link, packet, start);
     }
@@ -173,38 +175,39 @@ pub trait Observer: Any + Send {
         let _ = (now, node, reason, packet);
     }
 
-    /// An application is about to learn something of a connection.
+    /// An application is about to receive an event of a connection.
     fn on_stream(&mut self, now: Instant, node: NodeId, connection: ConnId, event: StreamEvent) {
         let _ = (now, node, connection, event);
     }
 
-    /// Something was done with a connection, all that it wanted to send was sent, and this is how
-    /// it stands. Also called if only another observer wants connections.
+    /// A connection was used, and all segments that it had to send were sent; this is its state.
+    /// Also called if only another observer wants connections.
     fn on_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
         let _ = (now, seen);
     }
 
-    /// An application has written a part of a file to a connection. Called as
-    /// [`Observer::on_connection`] is.
+    /// An application has written a part of a file to a connection. Called under the same
+    /// conditions as [`Observer::on_connection`].
     fn on_chunk(&mut self, now: Instant, chunk: &ChunkView) {
         let _ = (now, chunk);
     }
 
-    /// Something breaks, heals or changes.
+    /// A failure, a recovery or a change.
     fn on_incident(&mut self, now: Instant, what: Incident) {
         let _ = (now, what);
     }
 
-    /// Something else worth a line: a fault, new routes, a note of an application at `node`.
+    /// Another note: a fault, new routes, or a note of an application at `node`.
     fn on_note(&mut self, now: Instant, node: Option<NodeId>, text: fmt::Arguments<'_>) {
         let _ = (now, node, text);
     }
 }
 
-/// Writes one line for everything that happens. Same seed and run, same bytes.
+/// Writes one line for every event. The same seed and run give the same bytes.
 ///
-/// `time place mark what`: `+` sent, `r` received, `d` dropped, `~` a frame that has left the air,
-/// `=` stream event, `!` note. The first error of the writer ends the trace and is kept.
+/// `time place mark what`, where the mark is `+` sent, `r` received, `d` dropped, `~` a
+/// transmission that has ended, `=` stream event, `!` note. The first error of the writer ends the
+/// trace and is kept.
 #[derive(Debug)]
 pub struct TextTrace<W> {
     out: W,
@@ -219,7 +222,7 @@ impl<W: io::Write + Send + 'static> TextTrace<W> {
         Self { out, names: Vec::new(), links: Vec::new(), error: None }
     }
 
-    /// The writer, or what it failed with.
+    /// The writer, or its first error.
     pub fn finish(mut self) -> Result<W, io::Error> {
         match self.error.take() {
             Some(error) => Err(error),
@@ -227,7 +230,7 @@ impl<W: io::Write + Send + 'static> TextTrace<W> {
         }
     }
 
-    /// What was written so far.
+    /// The output so far.
     pub fn get(&self) -> &W {
         &self.out
     }
@@ -314,7 +317,7 @@ impl<W: io::Write + Send + 'static> Observer for TextTrace<W> {
     }
 }
 
-/// A packet in tcpdump's manner.
+/// A packet in the style of tcpdump.
 struct Show<'a> {
     packet: &'a Packet,
     names: &'a [String],

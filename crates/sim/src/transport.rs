@@ -1,4 +1,4 @@
-//! A connection of a host, whatever carries it: TCP, or Multipath TCP over several subflows.
+//! A connection of a host: TCP, or Multipath TCP over several subflows.
 
 use anabranch_core::mptcp::{self, PathId, SubflowId};
 use anabranch_core::segment::{Segment, SeqNumber};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::packet::IpVersion;
 
-/// How a connection behaves.
+/// Configuration of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransportConfig {
     /// TCP.
@@ -18,7 +18,7 @@ pub enum TransportConfig {
 }
 
 impl TransportConfig {
-    /// As it is over a version of IP.
+    /// The configuration for a version of IP.
     pub(crate) fn over(mut self, ip: IpVersion) -> Self {
         let tcp = match &mut self {
             Self::Tcp(config) => config,
@@ -41,8 +41,8 @@ impl From<mptcp::Config> for TransportConfig {
     }
 }
 
-/// A connection. Most are TCP, which is why that is not boxed: each segment would have one pointer
-/// more to follow.
+/// A connection. TCP is not boxed, since most connections are TCP: each segment would follow one
+/// more pointer.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the large one is the common one")]
 pub(crate) enum Transport {
@@ -50,7 +50,7 @@ pub(crate) enum Transport {
     Multipath(Box<mptcp::Connection>),
 }
 
-/// What has happened to one.
+/// An event of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TransportEvent {
     Established,
@@ -58,7 +58,7 @@ pub(crate) enum TransportEvent {
     Writable,
     PeerClosed,
     Closed(CloseReason),
-    /// Of a subflow or an address: of interest to nobody here.
+    /// An event of a subflow or an address, which no module uses.
     Aside,
 }
 
@@ -71,8 +71,8 @@ impl Transport {
         }
     }
 
-    /// As [`tcp::Connection::give_way`]; a multipath connection, whose subflows end by themselves,
-    /// never does.
+    /// As [`tcp::Connection::give_way`]. A multipath connection never gives way: its subflows end
+    /// on their own.
     pub(crate) fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
         match self {
             Self::Tcp(connection) => connection.give_way(now, syn),
@@ -96,7 +96,7 @@ impl Transport {
         }
     }
 
-    /// The next segment, and the path that it takes; `None` is that of the connection.
+    /// The next segment, and its path; `None` is the path of the connection.
     #[inline]
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(Option<u8>, Segment)> {
         match self {
@@ -178,7 +178,7 @@ impl Transport {
         }
     }
 
-    /// Octets in the send buffer.
+    /// Number of bytes in the send buffer.
     pub(crate) fn buffered(&self) -> u64 {
         match self {
             Self::Tcp(connection) => connection.info().buffered.into(),
@@ -186,8 +186,8 @@ impl Transport {
         }
     }
 
-    /// All that was written is acknowledged, and no more can be written. Of a multipath connection
-    /// that is not known before it is over.
+    /// Whether all data is acknowledged and no more can be written. For a multipath connection this
+    /// is known only when it is over.
     pub(crate) fn has_sent_all(&self) -> bool {
         match self {
             Self::Tcp(connection) => matches!(connection.state(), State::FinWait2 | State::TimeWait),
@@ -195,8 +195,8 @@ impl Transport {
         }
     }
 
-    /// There is no route to the peer. Subflows of a multipath connection do not heed it: there may
-    /// be other paths.
+    /// Handles a lost route to the peer. Subflows of a multipath connection ignore it: there may be
+    /// other paths.
     pub(crate) fn handle_route_failure(&mut self, now: Instant) {
         match self {
             Self::Tcp(connection) => connection.handle_route_failure(now),
@@ -204,7 +204,7 @@ impl Transport {
         }
     }
 
-    /// Nothing is left of it.
+    /// Whether the connection is over.
     pub(crate) fn is_over(&self) -> bool {
         match self {
             Self::Tcp(connection) => connection.state() == State::Closed,
@@ -212,9 +212,9 @@ impl Transport {
         }
     }
 
-    /// The figures. Of a multipath connection, window and time-outs are those of the first subflow
-    /// that carries data; the counts of octets are those of the data, and what was sent again is
-    /// that of all subflows, those that are over included.
+    /// Statistics. For a multipath connection, window and time-outs are those of the first subflow
+    /// that carries data. Byte counts are those of the data, and retransmissions those of all
+    /// subflows, including closed ones.
     pub(crate) fn info(&self) -> tcp::Info {
         match self {
             Self::Tcp(connection) => connection.info(),
@@ -260,7 +260,7 @@ impl Transport {
     }
 }
 
-/// The connection's number for a path of the network.
+/// The connection's id for a path of the network.
 pub(crate) fn path_id(path: u8) -> PathId {
     PathId(path.into())
 }

@@ -1,16 +1,16 @@
 //! IEEE 802.11 DSSS in an ad hoc network (IBSS): a channel that stations share by the DCF.
 //!
-//! The radio knows frames by their length, their destination and a tag that means nothing to it. It
-//! is driven as [`crate::radio`] is: [`Wifi::send`] takes a frame, [`Wifi::handle_event`] what it
-//! has put into the [`Agenda`], and [`Wifi::poll_effect`] says what has come of it, to be called
-//! after either until nothing is left. A simulation has this radio or the other: both have
+//! A channel handles a frame as its length, its destination and an opaque tag. It is driven like
+//! [`crate::radio`]. [`Wifi::send`] takes a frame, and [`Wifi::handle_event`] an event that the
+//! channel has put into the [`Agenda`]. After each of them, [`Wifi::poll_effect`] returns the
+//! effects, until it returns `None`. A simulation has this kind of radio or the other; both use
 //! [`crate::event::Event::Medium`].
 //!
-//! Code map: [`phy`] is times and sizes, `access` who may send when (carrier sense, NAV, backoff),
-//! `exchange` the frames of an exchange (RTS, CTS, data, ACK), `mac` the state of a station,
-//! [`propagation`] who hears whom, [`energy`] what it draws, [`config`] the options, [`metrics`]
-//! what is counted, [`octets`] what was on air octet by octet. `docs/reference/wifi.md` has the
-//! figures with their sources.
+//! Code map: [`phy`] has times and sizes, `access` channel access (carrier sense, NAV, backoff),
+//! `exchange` the frame exchange (RTS, CTS, data, ACK), `mac` the state of a station,
+//! [`propagation`] reception and carrier sense, [`energy`] power consumption, [`config`] the
+//! options, [`metrics`] counters, [`octets`] frames as bytes. `docs/reference/wifi.md` lists the
+//! values with their sources.
 //!
 //! ```
 //! use anabranch_core::time::Instant;
@@ -41,10 +41,10 @@
 //!
 //! # Limits
 //!
-//! One channel, one rate for data and one for all else; no infrastructure, beacons, power save,
-//! fragments or security. There is no fading, and signals need no time from one station to another:
-//! at 300 m it would be a microsecond. A NAV set by an RTS is kept even if nothing follows (the
-//! reset of clause 9.2.5.4 is not compulsory).
+//! One channel, one rate for unicast data and one for all other frames; no infrastructure mode,
+//! beacons, power save, fragmentation or security. There is no fading, and signals propagate
+//! without delay: at 300 m it would be a microsecond. A NAV set by an RTS is kept even if nothing
+//! follows (the reset of clause 9.2.5.4 is optional).
 
 mod access;
 pub mod config;
@@ -81,103 +81,105 @@ pub use propagation::{Locking, PathLoss, Thresholds};
 use exchange::Heard;
 use mac::Mac;
 
-/// Whose events these are.
+/// Medium id of this radio's events.
 pub(crate) const MEDIUM: MediumId = MediumId(2);
 
-/// A frame to be sent.
+/// A frame to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outgoing {
-    /// For whom, with an acknowledgement; `None` for all that hear it, without.
+    /// Destination, which acknowledges the frame; `None` for a broadcast, which is not
+    /// acknowledged.
     pub to: Option<Station>,
-    /// Octets of the MPDU, MAC header and FCS included.
+    /// Length of the MPDU in bytes, including MAC header and FCS.
     pub mpdu_len: u16,
-    /// What the caller knows it by.
+    /// Identifier for the caller.
     pub tag: u64,
 }
 
-/// What has become of a frame.
+/// Result of sending a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It was acknowledged.
     Acknowledged,
     /// It was broadcast.
     Sent,
-    /// A retry limit was reached. It may have been received all the same.
+    /// A retry limit was reached. The frame may have been received all the same.
     NoAck,
-    /// Its station went down.
+    /// The station went down.
     Down,
 }
 
-/// A frame that has left the air.
+/// A transmission that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AirFrame {
-    /// When its preamble began.
+    /// Start of the preamble.
     pub start: Instant,
-    /// When it ended.
+    /// End of the frame.
     pub end: Instant,
-    /// What it is.
+    /// Kind of the frame.
     pub kind: FrameKind,
-    /// Its sender, which a CTS and an acknowledgement do not name.
+    /// Sending station; CTS and acknowledgement frames do not contain it.
     pub from: Station,
-    /// For whom; `None` for all.
+    /// Destination; `None` for a broadcast.
     pub to: Option<Station>,
-    /// Sequence number, 0 to 4095, of data; of other frames, that of the data they are about.
+    /// Sequence number of data, 0 to 4095; for other frames, that of the data to which they belong.
     pub seq: u16,
-    /// It is data that was on air before.
+    /// Whether it is a retransmission of data.
     pub retry: bool,
-    /// The Duration field: how long the exchange still takes after its end.
+    /// Duration field: the remaining time of the exchange after this frame.
     pub duration: Duration,
-    /// At which rate.
+    /// Rate of the MPDU.
     pub rate: Rate,
-    /// Octets of its MPDU.
+    /// Length of its MPDU in bytes.
     pub mpdu_len: u16,
-    /// What the data that it is, or is about, is known by.
+    /// Tag of the data that this frame is or to which it belongs.
     pub tag: u64,
-    /// Its sender went down in its midst.
+    /// Whether the frame was cut off because its sender went down.
     pub cut: bool,
-    /// How many of those that it was for have received it.
+    /// Number of destination stations that have received it.
     pub receivers: u32,
 }
 
-/// What the radio has to say.
+/// An effect of the channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// A frame has arrived where it was to, for the first time.
+    /// A frame has been received at its destination for the first time.
     Received {
-        /// Where.
+        /// Receiving station.
         at: Station,
-        /// From whom.
+        /// Sending station.
         from: Station,
-        /// It was for this station alone, or else for all.
+        /// This station for a unicast frame; `None` for a broadcast.
         to: Option<Station>,
-        /// What its sender knows it by.
+        /// The sender's tag of the frame.
         tag: u64,
-        /// Octets of its MPDU.
+        /// Length of its MPDU in bytes.
         mpdu_len: u16,
         /// Received power in dBm.
         rssi_dbm: i16,
     },
-    /// A station has received data that was for another, each time that it comes; only if
-    /// [`Wifi::overhear`] was called.
+    /// A station has received data for another station; reported for each transmission, and only
+    /// after [`Wifi::overhear`].
     Overheard {
-        /// Where.
+        /// Station that has received it.
         at: Station,
-        /// From whom.
+        /// Sending station.
         from: Station,
-        /// For whom.
+        /// Destination.
         to: Station,
-        /// What its sender knows it by.
+        /// The sender's tag of the frame.
         tag: u64,
     },
-    /// A station can take the next frame. Every frame that was accepted has exactly one of these.
+    /// A frame is finished and the station can take the next one. Every accepted frame has exactly
+    /// one such effect.
     Done {
         /// The station.
         station: Station,
-        /// What it knows the frame by.
+        /// Tag of the frame.
         tag: u64,
-        /// What has become of it.
+        /// Its result.
         outcome: Outcome,
-        /// How often it was tried: how often it, or an RTS for it that failed, was on air.
+        /// Number of attempts: transmissions of the frame, and of RTS for it that failed.
         attempts: u8,
     },
     /// A station has used up its energy and is down for good.
@@ -185,33 +187,33 @@ pub enum Effect {
         /// The station.
         station: Station,
     },
-    /// Something has left the air; only if [`Wifi::show_frames`] was called.
+    /// A transmission has ended. Reported only after [`Wifi::show_frames`].
     Frame(AirFrame),
 }
 
-/// A channel and all stations on it.
+/// A channel with all stations on it.
 #[derive(Debug)]
 pub struct Wifi {
     phy: PhyConfig,
     mac: MacConfig,
     power: PowerConfig,
     energy: Option<f64>,
-    /// No station can have used up its energy before.
+    /// Time before which no station can have used up its energy.
     sated_until: Instant,
     medium: Medium,
     macs: Vec<Mac>,
     effects: VecDeque<Effect>,
     shows_frames: bool,
     overhears: bool,
-    /// Of the frame that begins or ends at this moment; empty otherwise.
+    /// Receptions of the frame that begins or ends at this time; empty otherwise.
     heard: Heard,
-    /// Stations found without energy at this moment.
+    /// Stations found without energy at this time.
     exhausted: Vec<u32>,
 }
 
 impl Wifi {
-    /// A channel with stations at the places given, all up and listening from the epoch on;
-    /// `stream` makes the random stream of a station for a purpose.
+    /// A channel with stations at these positions, all up and listening from time zero. `stream`
+    /// makes the random stream of a station for a purpose.
     pub fn new(
         config: WifiConfig,
         positions: &[Position],
@@ -220,8 +222,8 @@ impl Wifi {
         Self::with_movers(config, positions, Vec::new(), stream)
     }
 
-    /// The same with stations that move, in place of those at the positions of the same number.
-    /// Each frame costs as much as there are stations, and memory grows with their square.
+    /// A channel with moving stations. A mover replaces the position with the same number. The cost
+    /// of a frame is proportional to the number of stations, and memory grows with its square.
     pub fn with_movers(
         config: WifiConfig,
         positions: &[Position],
@@ -251,26 +253,26 @@ impl Wifi {
         })
     }
 
-    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of
-    /// that of [`Thresholds`]; control frames for the data go the other way. False if nothing is
-    /// heard in this direction.
+    /// Sets the loss probability of one direction of a pair, 0 to 1, which replaces that of
+    /// [`Thresholds`]; control frames for the data use the other direction. Returns false if
+    /// nothing is received in this direction.
     pub fn set_loss(&mut self, from: Station, to: Station, loss: f64) -> bool {
         let Some(link) = self.link(from, to) else { return false };
         self.medium.neighbours.links[link].loss = loss;
         true
     }
 
-    /// From now on [`Effect::Frame`] is told of every frame.
+    /// Enables [`Effect::Frame`] for every frame from now on.
     pub fn show_frames(&mut self) {
         self.shows_frames = true;
     }
 
-    /// From now on [`Effect::Overheard`] is told.
+    /// Enables [`Effect::Overheard`] from now on.
     pub fn overhear(&mut self) {
         self.overhears = true;
     }
 
-    /// A station is to send a frame. It takes one at a time: the next after [`Effect::Done`].
+    /// Gives a station a frame to send. A station takes the next frame only after [`Effect::Done`].
     pub fn send(
         &mut self,
         now: Instant,
@@ -298,7 +300,7 @@ impl Wifi {
         Ok(())
     }
 
-    /// An [`crate::event::Event::Medium`] happens, unless it is void.
+    /// Handles an [`crate::event::Event::Medium`], unless it is void.
     pub fn handle_event(
         &mut self,
         now: Instant,
@@ -317,9 +319,9 @@ impl Wifi {
         }
     }
 
-    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks
-    /// off, with [`Outcome::Down`]. One without energy stays dead; a station that does not exist is
-    /// no station that is up.
+    /// Takes a station down or up. While down, it neither sends nor receives; the frame that it was
+    /// sending is cut off and ends with [`Outcome::Down`]. A station without energy stays down. A
+    /// station that does not exist is ignored.
     pub fn set_up(&mut self, now: Instant, station: Station, up: bool, agenda: &mut Agenda) {
         let Some(mac) = self.macs.get(station.0 as usize) else { return };
         match (mac.is_up(), up) {
@@ -329,7 +331,7 @@ impl Wifi {
         }
     }
 
-    /// What has come of it, in order.
+    /// Takes the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -344,62 +346,62 @@ impl Wifi {
         &self.phy
     }
 
-    /// A station is up.
+    /// Whether a station is up.
     pub fn is_up(&self, station: Station) -> bool {
         self.macs[station.0 as usize].is_up()
     }
 
-    /// A station has no frame under way.
+    /// Whether a station has no frame to send.
     pub fn is_idle(&self, station: Station) -> bool {
         self.macs[station.0 as usize].is_idle()
     }
 
-    /// Those that can receive from a station, if nothing comes between, in their order. Of stations
-    /// that move, at the time of its last frame.
+    /// The stations that can receive from a station without interference, in order. For moving
+    /// stations, at the time of its last frame.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
     }
 
-    /// The same, and if a station or the other moves, those that may come into reach.
+    /// [`Wifi::neighbours`], and for moving stations also those that may come into range.
     pub fn reachable(&self, station: Station) -> impl Iterator<Item = Station> {
         self.medium.neighbours.reachable(station.0)
     }
 
-    /// Those that a transmission of a station touches: [`Wifi::neighbours`], and those that only
-    /// sense it.
+    /// Number of stations that a transmission of a station reaches: [`Wifi::neighbours`], and those
+    /// that only sense it.
     pub fn hearer_count(&self, station: Station) -> usize {
         self.medium.neighbours.of(station.0).len()
     }
 
-    /// What a station has done.
+    /// Counters of a station.
     pub fn metrics(&self, station: Station) -> StationMetrics {
         let Spoils { collisions, lost, missed } = self.medium.spoils(station.0);
         StationMetrics { collisions, lost, missed, ..self.macs[station.0 as usize].metrics }
     }
 
-    /// What one direction of a pair has carried; `None` if nothing is heard in this direction.
+    /// Counters of one direction of a pair; `None` if nothing is received in this direction.
     pub fn link_metrics(&self, from: Station, to: Station) -> Option<LinkMetrics> {
         self.link(from, to).map(|link| self.medium.neighbours.links[link].metrics)
     }
 
-    /// Time from the epoch on in which the signals of others kept the channel busy at a station,
-    /// whatever it did itself.
+    /// Time since time zero for which the signals of other stations kept the channel busy at a
+    /// station, whatever the station did itself.
     pub fn busy_time(&self, now: Instant, station: Station) -> Duration {
         self.medium.busy_time(station.0, now)
     }
 
-    /// Time from the epoch on that a station has been in each state.
+    /// Time since time zero that a station has spent in each state.
     pub fn state_time(&self, now: Instant, station: Station) -> StateTime {
         self.macs[station.0 as usize].meter.until(now, self.busy_time(now, station))
     }
 
-    /// Time and energy that a station has used in each state from the epoch on.
+    /// Time and energy that a station has used in each state since time zero.
     pub fn energy_use(&self, now: Instant, station: Station) -> EnergyUse {
         self.power.energy_use(&self.state_time(now, station))
     }
 
-    /// Energy in joules that a station has drawn from the epoch on.
+    /// Energy in joules that a station has used since time zero.
     pub fn energy_j(&self, now: Instant, station: Station) -> f64 {
         self.energy_use(now, station).energy_j()
     }

@@ -1,10 +1,11 @@
-//! Everything of a run but its applications: the network, the TCP hosts on its nodes, and the time.
+//! The state of a run besides its applications: the network, the TCP hosts on its nodes, and the
+//! time.
 //!
-//! An event leads to segments and time-outs for connections; a connection that was touched is
-//! *dirty*. What applications should learn becomes a notice. The run loop hands out all notices,
-//! then looks after all dirty connections (segments out, time-outs armed, the closed forgotten),
-//! and repeats until neither is left. So what an application does on a notice is in the
-//! acknowledgement that follows.
+//! An event leads to segments and time-outs of connections; a connection that was touched is
+//! *dirty*. Events for applications become notices. The run loop delivers all notices, then looks
+//! after all dirty connections (sends segments, sets time-outs, removes closed connections), and
+//! repeats until neither is left. The reaction of an application to a notice is therefore part of
+//! the acknowledgement that follows.
 
 mod buffers;
 mod watch;
@@ -27,18 +28,18 @@ use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportEvent;
 
-/// How a node dies.
+/// How a node fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Failure {
-    /// It is gone with all that it has queued, and tells no peer.
+    /// The node loses everything that it has queued, and does not inform its peers.
     Silent,
-    /// It resets its connections, sends what it has queued, and is gone.
+    /// The node resets its connections, sends what it has queued, and then goes down.
     Reset,
 }
 
-/// What an application shall learn.
+/// An event for an application.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notice {
     pub(crate) app: AppId,
@@ -46,12 +47,12 @@ pub(crate) struct Notice {
     pub(crate) event: StreamEvent,
 }
 
-/// What the world keeps for an application.
+/// The world's state for an application.
 #[derive(Debug)]
 pub(crate) struct AppRecord {
     pub(crate) node: NodeId,
     start: Instant,
-    /// It was started: before that it hears of nothing.
+    /// Whether it was started; before that it receives no events.
     pub(crate) started: bool,
     deadline: Option<Instant>,
     armed: Option<Instant>,
@@ -67,13 +68,13 @@ pub struct World {
     pub(crate) apps: Vec<AppRecord>,
     pub(crate) notices: VecDeque<Notice>,
     dirty: Vec<(NodeId, ConnId)>,
-    /// Connections that were looked after since [`World::take_touched`], if that is to be known.
+    /// Connections that were looked after since [`World::take_touched`], if that is recorded.
     touched: Option<Vec<(NodeId, ConnId)>>,
-    /// The list that [`World::look_after`] works on, kept for its memory.
+    /// The list on which [`World::look_after`] works, kept for its memory.
     working: Vec<(NodeId, ConnId)>,
     now: Instant,
     pub(crate) stop: bool,
-    /// Applications that have done what they are for, until probes are told.
+    /// Applications that have finished, until probes are informed.
     pub(crate) finished: Vec<AppId>,
     seed: u64,
     run: u64,
@@ -108,30 +109,30 @@ impl World {
         }
     }
 
-    /// The time.
+    /// The simulated time.
     #[inline]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// The random stream of that name in this run.
+    /// The random stream with this name in this run.
     pub fn stream(&self, component: &str, purpose: &str) -> Stream {
         Stream::new(self.seed, self.run, component, purpose)
     }
 
-    /// Changes how a cable loses packets, as [`Network::set_loss`] does.
+    /// Changes the loss model of a cable: see [`Network::set_loss`].
     pub(crate) fn set_loss(&mut self, link: LinkId, loss: LossModel) {
         let (seed, run) = (self.seed, self.run);
         let stream = |component: &str, purpose: &str| Stream::new(seed, run, component, purpose);
         self.network.set_loss(self.now, link, loss, stream);
     }
 
-    /// The figures of a node's connection; `None` when it is gone.
+    /// Statistics of a node's connection; `None` when it is over.
     pub fn info(&self, node: NodeId, id: ConnId) -> Option<tcp::Info> {
         Some(self.hosts[node.index()].peek(id)?.connection.info())
     }
 
-    /// A node's connection as a multipath connection, if it is one; `None` when it is gone.
+    /// A node's connection as a multipath connection; `None` if it is not one, or is over.
     pub fn multipath(&self, node: NodeId, id: ConnId) -> Option<&mptcp::Connection> {
         self.hosts[node.index()].peek(id)?.connection.multipath()
     }
@@ -141,12 +142,12 @@ impl World {
         self.hosts[node.index()].ids()
     }
 
-    /// How many connections a node has, those that are closing included.
+    /// Number of a node's connections, including those that are closing.
     pub fn connection_count(&self, node: NodeId) -> usize {
         self.hosts[node.index()].len()
     }
 
-    /// A packet that was late arrives.
+    /// A late packet arrives.
     pub(crate) fn handle_late(&mut self, slot: u32) {
         if let Some(delivery) = self.network.handle_late(self.now, slot) {
             self.deliver(delivery);
@@ -169,7 +170,7 @@ impl World {
         self.now = now;
     }
 
-    /// The head of a link's list arrives.
+    /// The first packet in a link's list arrives.
     #[inline]
     pub(crate) fn handle_arrival(&mut self, link: crate::packet::LinkId, generation: u32) {
         if let Some(delivery) = self.network.handle_arrival(self.now, link, generation) {
@@ -177,7 +178,7 @@ impl World {
         }
     }
 
-    /// What has come over the air reaches the hosts.
+    /// Passes segments that have arrived over the air to the hosts.
     #[inline]
     pub(crate) fn take_in(&mut self) {
         while let Some(delivery) = self.network.take_delivered() {
@@ -189,8 +190,8 @@ impl World {
         }
     }
 
-    /// A node has learned something of its way to another: connections there may have to stand by.
-    /// That AODV finds no route tells them the same as that one has broken.
+    /// Informs the connections of a node of a route change. A failed discovery has the same effect
+    /// as a broken route.
     pub(crate) fn handle_route_change(&mut self, node: NodeId, to: NodeId, change: RouteChange) {
         if change == RouteChange::Found {
             return;
@@ -204,7 +205,7 @@ impl World {
         }
     }
 
-    /// Who gets the datagrams to a port of a node; they are counted.
+    /// The application that receives the datagrams to a port of a node; also counts the datagram.
     pub(crate) fn listener_of(&mut self, node: NodeId, port: u16) -> Option<AppId> {
         let app = self.hosts[node.index()].bound(port);
         match app {
@@ -251,6 +252,7 @@ impl World {
                 if self.open_buffer(node, id).is_err()
                     && let Some(entry) = self.hosts[node.index()].get(id)
                 {
+                    // Without memory for its buffer, the connection is reset.
                     entry.connection.abort(self.now);
                 }
                 self.touch(node, id);
@@ -266,7 +268,7 @@ impl World {
         }
     }
 
-    /// A connection's time-out event comes; it may be void, or early because the deadline has
+    /// Handles a time-out event of a connection. It may be void, or early because the deadline has
     /// moved.
     pub(crate) fn handle_connection_timer(&mut self, node: NodeId, id: ConnId) {
         let now = self.now;
@@ -282,7 +284,7 @@ impl World {
         self.touch(node, id);
     }
 
-    /// An application's timer event comes; true when it is due.
+    /// Handles a timer event of an application; true if the timer is due.
     pub(crate) fn app_timer_is_due(&mut self, app: AppId) -> bool {
         let now = self.now;
         let record = &mut self.apps[app.0 as usize];
@@ -302,7 +304,7 @@ impl World {
         }
     }
 
-    /// When an application was to start for the first time.
+    /// Planned first start of an application.
     pub(crate) fn planned_start(&self, app: AppId) -> Instant {
         self.apps[app.0 as usize].start
     }
@@ -317,7 +319,7 @@ impl World {
         }
     }
 
-    /// Something was done with a connection: it will be looked after.
+    /// Marks a connection as dirty.
     #[inline]
     pub(crate) fn touch(&mut self, node: NodeId, id: ConnId) {
         if let Some(entry) = self.hosts[node.index()].get(id)
@@ -328,7 +330,7 @@ impl World {
         }
     }
 
-    /// Connections wait to be looked after.
+    /// Whether there are dirty connections.
     #[inline]
     pub(crate) fn has_dirty(&self) -> bool {
         !self.dirty.is_empty()
@@ -336,6 +338,8 @@ impl World {
 
     /// Looks after all dirty connections, in the order in which they became dirty.
     pub(crate) fn look_after(&mut self) {
+        // Swaps two vectors, so that connections can become dirty meanwhile and no memory is
+        // allocated.
         let mut working = std::mem::replace(&mut self.dirty, std::mem::take(&mut self.working));
         for (node, id) in working.drain(..) {
             self.transmit(node, id);
@@ -352,12 +356,12 @@ impl World {
         self.working = working;
     }
 
-    /// Sends everything that a connection wants to send.
+    /// Sends all segments of a connection.
     fn transmit(&mut self, node: NodeId, id: ConnId) {
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
         entry.dirty = false;
         let remote = entry.remote;
-        // Without interfaces a path is the affair of the routers, and TCP's is whatever they take.
+        // Without interfaces, routers select paths, and TCP follows their choice.
         let own = if self.network.has_interfaces() { entry.path } else { 0 };
         while let Some((path, segment)) = entry.connection.poll_transmit(self.now) {
             let path = path.unwrap_or(own);
@@ -365,7 +369,7 @@ impl World {
         }
     }
 
-    /// Turns a connection's events into notices; true if there were any.
+    /// Turns a connection's events into notices; returns true if there were any.
     fn collect(&mut self, node: NodeId, id: ConnId) -> bool {
         let host = &mut self.hosts[node.index()];
         let Some(entry) = host.get(id) else { return false };
@@ -393,8 +397,8 @@ impl World {
         news
     }
 
-    /// Arms a connection's next time-out, or forgets a connection that is over and of which all is
-    /// told.
+    /// Sets a connection's next time-out, or removes a connection that is over once all its events
+    /// are delivered.
     fn rearm(&mut self, node: NodeId, id: ConnId, news: bool) {
         let now = self.now;
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
@@ -407,6 +411,8 @@ impl World {
             }
             return;
         }
+        // An event is only added if it is earlier than the pending one: a deadline that moves
+        // later, as after each ACK, costs no event.
         let Some(due) = entry.connection.next_timeout().map(|due| due.max(now)) else { return };
         if due != Instant::FAR_FUTURE && entry.armed.is_none_or(|armed| due < armed) {
             entry.armed = Some(due);
@@ -415,7 +421,8 @@ impl World {
         }
     }
 
-    /// A node dies. Its connections and listeners are gone; its applications learn nothing.
+    /// Takes a node down. Its connections and listeners are lost; its applications are not
+    /// informed.
     pub fn fail_node(&mut self, node: NodeId, failure: Failure) {
         if !self.network.is_up(node) {
             return;
@@ -434,6 +441,7 @@ impl World {
                 LastWords::Sent
             }
         };
+        // After the resets have been sent, since these need the connections.
         self.hosts[node.index()].clear();
         self.close_all_buffers(node);
         self.network.node_down(self.now, node, last_words);
@@ -443,11 +451,11 @@ impl World {
             }
         }
         let apps = &self.apps;
+        // Notices for applications of the node are of connections that no longer exist.
         self.notices.retain(|n| apps[n.app.0 as usize].node != node);
     }
 
-    /// A dead node starts again: without connections and listeners, its applications from their
-    /// beginning.
+    /// Starts a failed node again, without connections and listeners; its applications begin anew.
     pub fn recover_node(&mut self, node: NodeId) {
         if self.network.is_up(node) {
             return;
@@ -459,7 +467,7 @@ impl World {
         self.network.note(self.now, Some(node), format_args!("recovers"));
         self.network.node_up(self.now, node);
         for i in 0..self.apps.len() {
-            // One whose time has not come has its start still pending.
+            // An application whose start time has not come still has its start event pending.
             if self.apps[i].node == node && self.apps[i].start <= self.now {
                 self.network.events.push(self.now, Event::Start(AppId(i as u32)));
             }

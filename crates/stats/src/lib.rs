@@ -1,9 +1,9 @@
 //! Statistics of runs: summaries with confidence intervals, medians of censored times, paired
-//! comparisons and tests of several at once, ratios, fairness.
+//! comparisons, corrections for multiple tests, ratios, and fairness.
 //!
-//! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated),
-//! shares of successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at
-//! all).
+//! Intervals are two-sided with a level of 95 %. For means they use Student's t distribution, since
+//! the variance is estimated. For success rates they use Wilson's score interval, which stays
+//! within 0 to 1 and is valid for rates of 0 and 1.
 
 #![forbid(unsafe_code)]
 
@@ -19,62 +19,62 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use thiserror::Error;
 
-/// The standard normal law's quantile at 97.5 %.
+/// The 97.5 % quantile of the standard normal distribution.
 const Z_975: f64 = 1.959_963_984_540_054;
 
-/// A metric over the runs of one point, in the metric's own unit.
+/// Summary of a metric over the runs of one point, in the unit of the metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// Half the width of the mean's 95 % confidence interval; `None` after a single run, which says
-    /// nothing about how far the next one may lie.
+    /// Half the width of the 95 % confidence interval of the mean; `None` for a single run, which
+    /// gives no information on the variance.
     pub ci95: Option<f64>,
-    /// The smallest value.
+    /// Smallest value.
     pub min: f64,
-    /// The largest value.
+    /// Largest value.
     pub max: f64,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// Why there is nothing to say.
+/// Why a statistic cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StatsError {
-    /// Not one run.
+    /// There are no runs.
     #[error("there is no run to summarise")]
     Empty,
-    /// A value is infinite or no number.
+    /// A value is not finite.
     #[error("run {run} has no finite value")]
     NotFinite {
-        /// The run, from 0.
+        /// Number of the run, counted from 0.
         run: usize,
     },
-    /// Two schemes were not compared on the same runs.
+    /// The two sides of a paired comparison have different numbers of runs.
     #[error("a paired comparison needs the same runs on both sides, not {left} and {right}")]
     Unpaired {
-        /// Runs of the first.
+        /// Number of runs on the left side.
         left: usize,
-        /// Runs of the second.
+        /// Number of runs on the right side.
         right: usize,
     },
-    /// More successes than trials, or no trial.
+    /// There are more successes than trials, or no trials.
     #[error("{successes} successes in {trials} trials are no share")]
     NoShare {
-        /// Successes counted.
+        /// Number of successes.
         successes: u64,
-        /// Trials counted.
+        /// Number of trials.
         trials: u64,
     },
 }
 
 impl Summary {
-    /// The summary of one value per run.
+    /// Summarises one value per run.
     ///
     /// # Errors
-    /// [`StatsError::Empty`] without a run, [`StatsError::NotFinite`] for a value that is no
-    /// number.
+    /// [`StatsError::Empty`] without runs, [`StatsError::NotFinite`] for a value that is not
+    /// finite.
     pub fn of(values: &[f64]) -> Result<Self, StatsError> {
         if let Some(run) = values.iter().position(|value| !value.is_finite()) {
             return Err(StatsError::NotFinite { run });
@@ -85,7 +85,7 @@ impl Summary {
         }
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Rounding may carry the mean of equal values past them.
+        // Rounding could move the mean of equal values outside their range.
         let mean = (values.iter().sum::<f64>() / runs as f64).clamp(min, max);
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let freedom = (runs - 1) as f64;
@@ -93,19 +93,19 @@ impl Summary {
         Ok(Self { mean, ci95, min, max, runs })
     }
 
-    /// The interval of the mean as (low, high); `None` after a single run.
+    /// The confidence interval of the mean as (low, high); `None` for a single run.
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.ci95.map(|half| (self.mean - half, self.mean + half))
     }
 
-    /// How probable it is that a mean as high as this, or higher, comes of runs whose true mean is
-    /// `value` or less: one-sided, by Student's t. `None` after a single run.
+    /// The one-sided p-value by Student's t: the probability of a mean at least this high if the
+    /// true mean is `value` or less. `None` for a single run.
     pub fn p_above(&self, value: f64) -> Option<f64> {
         let quantile = student_975(self.runs.checked_sub(1)?)?;
         let error = self.ci95? / quantile;
         let over = self.mean - value;
         if error == 0.0 {
-            // Equal runs leave no doubt, and no difference where rounding makes one.
+            // Equal runs have no variance. A difference within rounding counts as none.
             let rounding = 1e-12 * self.mean.abs().max(value.abs()).max(1.0);
             return Some(if over > rounding { 0.0 } else { 1.0 });
         }
@@ -113,13 +113,12 @@ impl Summary {
         Some(law.sf(over / error))
     }
 
-    /// What `of` makes of each of the runs, over those of which it makes something; `None` if of
-    /// none.
+    /// Summarises `of(run)` over the runs for which it returns a value; `None` if there are none.
     pub fn by_run(runs: usize, of: impl Fn(usize) -> Option<f64>) -> Option<Self> {
         Self::of(&(0..runs).filter_map(of).collect::<Vec<_>>()).ok()
     }
 
-    /// Of the values times `factor` plus `zero`.
+    /// The summary of the values times `factor` plus `zero`.
     #[must_use]
     pub fn scaled(self, factor: f64, zero: f64) -> Self {
         let [a, b] = [self.min, self.max].map(|end| factor * end + zero);
@@ -128,18 +127,18 @@ impl Summary {
         Self { mean, ci95, min: a.min(b), max: a.max(b), runs: self.runs }
     }
 
-    /// Whether the interval leaves zero out: for the [`paired`] difference of two schemes, whether
-    /// they differ at the 5 % level.
+    /// True if the confidence interval excludes zero. For the [`paired`] difference of two schemes
+    /// this means that they differ at the 5 % level.
     pub fn excludes_zero(&self) -> bool {
         self.interval().is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 }
 
-/// The summary of `left - right`, run by run. Both saw the same channel in the same run, so that
-/// the channel's part in the variance cancels.
+/// Summarises `left - right`, run by run. If both schemes saw the same channel in the same run, the
+/// variance due to the channel cancels.
 ///
 /// # Errors
-/// [`StatsError::Unpaired`] for different numbers of runs; else as [`Summary::of`].
+/// [`StatsError::Unpaired`] for different numbers of runs; otherwise as [`Summary::of`].
 pub fn paired(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     if left.len() != right.len() {
         return Err(StatsError::Unpaired { left: left.len(), right: right.len() });
@@ -149,12 +148,12 @@ pub fn paired(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
 }
 
 /// The ratio of the means, `mean(left) / mean(right)`, over paired runs. Its interval is that of
-/// the ratio estimator (Cochran, Sampling Techniques, 3rd edition, section 6.4): of
-/// `left - ratio * right` over the mean of `right`. `min` and `max` are those of the runs'
-/// contributions to it, not of their own ratios.
+/// the ratio estimator (Cochran, Sampling Techniques, 3rd edition, section 6.4), computed from
+/// `left - ratio * right` divided by the mean of `right`. `min` and `max` are the extremes of the
+/// runs' contributions, not of the ratios per run.
 ///
 /// # Errors
-/// As [`paired`]; [`StatsError::NotFinite`] too if the mean of `right` is 0.
+/// As [`paired`]; also [`StatsError::NotFinite`] if the mean of `right` is 0.
 pub fn ratio(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     paired(left, right)?;
     let (above, below) = (Summary::of(left)?.mean, Summary::of(right)?.mean);
@@ -163,14 +162,15 @@ pub fn ratio(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     Summary::of(&parts)
 }
 
-/// What `of` makes of all runs, with the interval of the jackknife (Efron and Tibshirani, An
-/// Introduction to the Bootstrap, chapter 11): `of` is asked once for all, and once without each of
-/// the `runs`, which it is told the number of. For what is no mean: deviations, ratios of means,
-/// sums over several cells of the same runs. `min` and `max` are those of what it is without a run.
+/// The statistic `of` over all runs with a jackknife interval (Efron and Tibshirani, An
+/// Introduction to the Bootstrap, chapter 11). `of` is called once with `None` for all runs, and
+/// once with the number of each run to leave out. Use it for statistics other than means:
+/// deviations, ratios of means, sums over several cells of the same runs. `min` and `max` are the
+/// extremes over the calls that leave one run out.
 ///
 /// # Errors
-/// [`StatsError::Empty`] without a run; [`StatsError::NotFinite`] if `of` makes no number of all
-/// runs. Where it makes none without one of them there is no interval.
+/// [`StatsError::Empty`] without runs; [`StatsError::NotFinite`] if the value for all runs is not
+/// finite. If a value without one run is not finite, there is no interval.
 pub fn jackknife(runs: usize, of: impl Fn(Option<usize>) -> f64) -> Result<Summary, StatsError> {
     if runs == 0 {
         return Err(StatsError::Empty);
@@ -189,7 +189,7 @@ pub fn jackknife(runs: usize, of: impl Fn(Option<usize>) -> f64) -> Result<Summa
     Ok(Summary { mean, ci95, min: part.min, max: part.max, runs })
 }
 
-/// The sample's standard deviation over the runs, with its interval; `None` below two runs.
+/// The sample standard deviation over the runs, with its interval; `None` for fewer than two runs.
 pub fn deviation(values: &[f64]) -> Option<Summary> {
     let of = |without: Option<usize>| {
         let kept = || values.iter().enumerate().filter(|(i, _)| Some(*i) != without).map(|(_, v)| *v);
@@ -200,19 +200,20 @@ pub fn deviation(values: &[f64]) -> Option<Summary> {
     if values.len() < 2 { None } else { jackknife(values.len(), of).ok() }
 }
 
-/// What puts values into groups, as a reason for how they vary.
+/// How much of the variance of values a grouping explains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Explained {
-    /// The share of the variance that comes of it: epsilon squared (Kelley 1935), the part between
-    /// the groups less what chance puts there; 0 where that is below 0. With groups by one of
-    /// several independent parameters it estimates that one's first-order index (Sobol 1993).
+    /// Explained fraction of the variance: epsilon squared (Kelley 1935), the variance between
+    /// groups minus its expectation under chance; at least 0. If the groups are the values of one
+    /// of several independent parameters, this estimates the first-order index of that parameter
+    /// (Sobol 1993).
     pub share: f64,
-    /// How probable it is that as much or more lies between groups that mean nothing: Fisher's F.
+    /// The p-value of Fisher's F test: the probability of at least this much variance between
+    /// meaningless groups.
     pub p: f64,
 }
 
-/// The analysis of variance with one factor; `None` where the values do not vary, or no group has
-/// two.
+/// One-way analysis of variance; `None` if the values do not vary, or no group has two values.
 pub fn explained(groups: &[usize], values: &[f64]) -> Option<Explained> {
     let mut sums: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for (group, value) in groups.iter().zip(values) {
@@ -225,7 +226,7 @@ pub fn explained(groups: &[usize], values: &[f64]) -> Option<Explained> {
     let total: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     let between: f64 = sums.values().map(|(count, sum)| count * (sum / count - mean).powi(2)).sum();
     let within = (total - between).max(0.0) / (n - k);
-    // Equal values leave nothing to explain but their rounding.
+    // Equal values vary only by rounding, which is not explained.
     if n <= k || total.is_nan() || total <= n * (1e-12 * mean.abs()).powi(2) {
         return None;
     }
@@ -238,9 +239,9 @@ pub fn explained(groups: &[usize], values: &[f64]) -> Option<Explained> {
     Some(Explained { share, p })
 }
 
-/// Holm's correction (Holm 1979, "A simple sequentially rejective multiple test procedure"): for
-/// each probability of several tests what it counts for, so that with those at most `level` the
-/// probability of even one that is wrong is at most `level`.
+/// Holm's correction for multiple tests (Holm 1979, "A simple sequentially rejective multiple test
+/// procedure"). Returns the adjusted p-values: rejecting all tests whose value is at most `level`
+/// makes the probability of any false rejection at most `level`.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -254,36 +255,36 @@ pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// The least value that at least the given share (over 0, up to 1) does not exceed; `None` of
-/// nothing.
+/// The smallest value that at least the given fraction of values (greater than 0, at most 1) does
+/// not exceed; `None` without values.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
 }
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1 / n if one of
-/// n has everything. `None` if all shares are zero.
+/// Jain's fairness index (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1 / n if one of n
+/// has everything. `None` if all shares are zero.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// A share of successes with Wilson's 95 % score interval (Wilson 1927).
+/// A success rate with Wilson's 95 % score interval (Wilson 1927).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Share {
     /// Successes per trial.
     pub share: f64,
-    /// The interval's lower end, at least 0.
+    /// Lower end of the interval, at least 0.
     pub low: f64,
-    /// The interval's upper end, at most 1.
+    /// Upper end of the interval, at most 1.
     pub high: f64,
 }
 
-/// The share of `successes` in `trials`.
+/// The rate of `successes` in `trials`.
 ///
 /// # Errors
-/// [`StatsError::NoShare`] without a trial or with more successes than trials.
+/// [`StatsError::NoShare`] without trials, or with more successes than trials.
 pub fn wilson(successes: u64, trials: u64) -> Result<Share, StatsError> {
     if trials == 0 || successes > trials {
         return Err(StatsError::NoShare { successes, trials });
@@ -293,13 +294,13 @@ pub fn wilson(successes: u64, trials: u64) -> Result<Share, StatsError> {
     let centre = share + z2 / (2.0 * n);
     let half = Z_975 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
     let end = |value: f64| (value / (1.0 + z2 / n)).clamp(0.0, 1.0);
-    // At none and at all the ends are 0 and 1 exactly; rounding would leave them a little inside.
+    // For rates of 0 and 1, one end is exactly 0 or 1; rounding would leave it slightly inside.
     let low = if successes == 0 { 0.0 } else { end(centre - half) };
     let high = if successes == trials { 1.0 } else { end(centre + half) };
     Ok(Share { share, low, high })
 }
 
-/// Student's t quantile at 97.5 % for that many degrees of freedom; `None` for zero.
+/// The 97.5 % quantile of Student's t distribution; `None` for zero degrees of freedom.
 fn student_975(freedom: usize) -> Option<f64> {
     if freedom == 0 {
         return None;
@@ -358,8 +359,8 @@ mod tests {
         assert_eq!(explained(&[3, 3, 3], &[1.0, 2.0, 3.0]).map(|e| (e.share, e.p)), Some((0.0, 1.0)));
     }
 
-    /// Three groups of six of which the sums are known: 84 between, 68 within, F = 9.3 with 2 and
-    /// 15 degrees of freedom, p = 0.0024 (Wikipedia, "One-way analysis of variance").
+    /// Three groups of six with known sums of squares: 84 between, 68 within, F = 9.3 with 2 and 15
+    /// degrees of freedom, p = 0.0024 (Wikipedia, "One-way analysis of variance").
     #[test]
     fn the_probability_is_that_of_fishers_tables() {
         let values =
@@ -371,7 +372,7 @@ mod tests {
         near(found.share, 0.493, 0.001);
     }
 
-    /// Student's data of 1908: hours of sleep gained by ten patients with either of two drugs.
+    /// Student's data of 1908: hours of sleep gained by ten patients with each of two drugs.
     const SLEEP: [[f64; 10]; 2] = [
         [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
         [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
@@ -413,8 +414,7 @@ mod tests {
         near(low, -2.459_885_8, 1e-6);
         near(high, -0.700_114_2, 1e-6);
         assert!(difference.excludes_zero());
-        // Unpaired, each on its own, the drugs cannot be told apart: the first gains 0.75 +- 1.28
-        // hours.
+        // Unpaired, the drugs cannot be distinguished: the first one gains 0.75 +- 1.28 hours.
         let first = Summary::of(&SLEEP[0]).expect("ten runs");
         near(first.mean, 0.75, 1e-12);
         near(first.ci95.expect("ten runs"), 1.279_782_7, 1e-5);
@@ -472,13 +472,12 @@ mod tests {
 
     #[test]
     fn the_ratio_of_paired_runs() {
-        // Runs that differ much from each other and little in their ratio leave little doubt about
-        // it.
+        // Runs that differ much from each other, but little in their ratio, give a narrow interval.
         let (left, right) = ([8.0, 16.5, 31.5], [10.0, 20.0, 40.0]);
         let found = ratio(&left, &right).expect("three pairs");
         near(found.mean, 0.8, 1e-12);
-        // Parts 0.8, 0.8 + 0.5 / (70 / 3), 0.8 - 0.5 / (70 / 3): a deviation of 0.021429 over three
-        // runs.
+        // Contributions 0.8, 0.8 + 0.5 / (70 / 3), 0.8 - 0.5 / (70 / 3): a standard deviation of
+        // 0.021429 over three runs.
         near(found.ci95.expect("three runs"), 4.302_65 * 0.021_428_6 / 3f64.sqrt(), 1e-5);
         assert_eq!(ratio(&[1.0, 3.0], &[2.0, 6.0]).expect("two pairs").ci95, Some(0.0));
         assert!(matches!(ratio(&[1.0], &[0.0]), Err(StatsError::NotFinite { .. })));

@@ -1,38 +1,38 @@
-//! Metrics as programs print them in JSON: the same keys for one run as for many.
+//! Metrics in the JSON output of programs, with the same keys for one run and for many.
 
 use serde::Serialize;
 
 use crate::{Median, Summary};
 
-/// A metric over the runs of a point, as a member of `metrics` in the output of `--json`.
+/// A metric over the runs of a point: a member of `metrics` in the output of `--json`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct MetricRecord<'u> {
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub mean: Figure,
-    /// Half the width of the mean's 95 % confidence interval; `null` for a single run.
+    /// Half the width of the 95 % confidence interval of the mean; `null` for a single run.
     pub ci95: Figure,
-    /// The smallest value.
+    /// Smallest value.
     pub min: Figure,
-    /// The largest value.
+    /// Largest value.
     pub max: Figure,
-    /// The unit of all of them: `1`, `s`, `B`, `bit/s`, `J`.
+    /// Unit of all values: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'u str,
-    /// Number of runs without a value, such as a latency where nothing was delivered; left out if
-    /// it is 0.
+    /// Number of runs without a value, such as a latency of a transfer that was not delivered;
+    /// omitted if 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub missing: usize,
-    /// The median of times of which some are censored, in keys of its own; left out if none is.
+    /// Median of times of which some are censored, as separate keys; omitted if none is censored.
     #[serde(flatten)]
     pub survival: Option<Median>,
 }
 
-/// A number, or one for each element of an array. What does not exist is `null`.
+/// A number, or one number per element of an array. Missing numbers are `null`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Figure {
-    /// Of a metric that is a number.
+    /// A scalar metric.
     One(Option<f64>),
-    /// Of a metric that is an array, such as one number for each node.
+    /// An array metric, such as one number for each node.
     Array(Vec<Option<f64>>),
 }
 
@@ -41,18 +41,18 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl<'u> MetricRecord<'u> {
-    /// Of many runs: `summary` is over those that have a value, and `missing` is the number of the
+    /// The record of many runs: `summary` covers the runs with a value, `missing` counts the
     /// others.
     pub fn new(summary: Option<&Summary>, missing: usize, unit: &'u str) -> Self {
         Self::each(missing, unit, |figure| Figure::One(summary.and_then(figure)))
     }
 
-    /// Of many runs with one value for each element.
+    /// The record of many runs of an array metric.
     pub fn of_array(elements: &[Summary], missing: usize, unit: &'u str) -> Self {
         Self::each(missing, unit, |figure| Figure::Array(elements.iter().map(figure).collect()))
     }
 
-    /// Of a single run.
+    /// The record of a single run.
     pub fn of_run(value: Option<f64>, unit: &'u str) -> Self {
         let summary = value.and_then(|value| Summary::of(&[value]).ok());
         Self::new(summary.as_ref(), usize::from(summary.is_none()), unit)
@@ -70,7 +70,7 @@ impl<'u> MetricRecord<'u> {
         }
     }
 
-    /// The same, with the median of all times if some of them are censored.
+    /// Adds the median of all times, if some of them are censored.
     #[must_use]
     pub fn with_survival(mut self, median: Option<Median>) -> Self {
         self.survival = median.filter(|median| median.censored > 0);

@@ -1,54 +1,53 @@
-//! Times of which some are known only to be longer than an observation lasted: the estimator of
-//! Kaplan and Meier.
+//! Censored times, which are only known to exceed the observation: the Kaplan-Meier estimator.
 
 use serde::Serialize;
 
 use crate::{StatsError, Z_975};
 
-/// The survival function that Kaplan and Meier (1958, "Nonparametric estimation from incomplete
-/// observations") estimate: how probable it is that a time is longer than t. Censored times are
-/// right-censored: they are longer than the value given.
+/// The survival function as estimated by Kaplan and Meier (1958, "Nonparametric estimation from
+/// incomplete observations"): the probability that a time exceeds t. Censored times are
+/// right-censored: they exceed the given value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Survival {
-    /// The steps, in order of time.
+    /// Steps in order of time.
     pub steps: Vec<Step>,
-    /// Number of all times, with those that are censored.
+    /// Number of all times, including censored ones.
     pub runs: usize,
     /// Number of censored times.
     pub censored: usize,
 }
 
-/// A time at which the survival function falls.
+/// A time at which the survival function decreases.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Step {
-    /// When, in the unit of the times.
+    /// The time, in the unit of the input.
     pub time: f64,
-    /// Number of times that are not shorter. One that is censored at the same time is among them.
+    /// Number of times that are not shorter, including times censored at the same time.
     pub at_risk: usize,
     /// Number of times that end here.
     pub events: usize,
-    /// The estimate from here on, 0 to 1.
+    /// Estimate from this time on, 0 to 1.
     pub survival: f64,
-    /// Its 95 % confidence interval, from the normal law of log(-log S) with Greenwood's variance;
-    /// `None` where the estimate is 0.
+    /// 95 % confidence interval, from the normal distribution of log(-log S) with Greenwood's
+    /// variance; `None` if the estimate is 0.
     pub ci95: Option<(f64, f64)>,
 }
 
-/// The median of times of which some are censored, as it is printed beside a mean in JSON.
+/// The median of partly censored times, as printed next to a mean in JSON.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Median {
-    /// The estimate; `null` if more than half of the times are longer than what was observed.
+    /// Estimate; `null` if more than half of the times exceed the observation.
     pub median: Option<f64>,
-    /// Its 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log S)); `null` is an end
-    /// that is not known.
+    /// 95 % confidence interval (Brookmeyer and Crowley 1982, by log(-log S)); an unknown end is
+    /// `null`.
     pub median_ci95: (Option<f64>, Option<f64>),
     /// Number of censored times.
     pub censored: usize,
 }
 
 impl Median {
-    /// The median in words, without a unit, with numbers as `figure` writes them:
-    /// `Kaplan-Meier: median 23, 95 % 13 to ?; 12 censored`. `?` is an end that is not known.
+    /// The median as text without a unit; `figure` formats the numbers:
+    /// `Kaplan-Meier: median 23, 95 % 13 to ?; 12 censored`. `?` is an unknown end.
     pub fn text(&self, figure: impl Fn(f64) -> String) -> String {
         let end = |end: Option<f64>| end.map_or_else(|| "?".to_owned(), &figure);
         let median =
@@ -63,11 +62,11 @@ impl Median {
 }
 
 impl Survival {
-    /// The estimate from times that have ended, and from what is known of those that have not.
+    /// Estimates the function from finished and censored times.
     ///
     /// # Errors
-    /// [`StatsError::Empty`] without a time, [`StatsError::NotFinite`] for one that is no number;
-    /// its `run` counts through both.
+    /// [`StatsError::Empty`] without times, [`StatsError::NotFinite`] for a time that is not
+    /// finite; its `run` counts through both lists.
     pub fn of(ended: &[f64], censored: &[f64]) -> Result<Self, StatsError> {
         let mut all = ended.iter().chain(censored);
         if let Some(run) = all.position(|time| !time.is_finite()) {
@@ -96,10 +95,11 @@ impl Survival {
         Ok(Self { steps, runs, censored: lost.len() })
     }
 
-    /// The first time at which `curve` is 1/2 or less; the middle of the step if it is 1/2 over a
-    /// whole one, as the median of an even number of values is. `None` if it stays above.
+    /// The first time at which `curve` is at most 1/2. If it is exactly 1/2 over a whole step, the
+    /// middle of the step, as for the median of an even number of values. `None` if it stays above
+    /// 1/2.
     fn half(&self, curve: impl Fn(&Step) -> Option<f64>) -> Option<f64> {
-        // Products of fractions are not exactly what they stand for.
+        // Products of fractions are subject to rounding.
         const ROUNDING: f64 = 1e-12;
         let at = self.steps.iter().position(|step| curve(step).is_some_and(|s| s <= 0.5 + ROUNDING))?;
         let (step, next) = (&self.steps[at], self.steps.get(at + 1));
@@ -110,8 +110,8 @@ impl Survival {
         })
     }
 
-    /// The median and its interval: the times at which the interval of the survival function has
-    /// 1/2 in it.
+    /// The median and its interval: the times at which the interval of the survival function
+    /// contains 1/2.
     pub fn median(&self) -> Median {
         let bound = |of: fn(&(f64, f64)) -> f64| self.half(|step| step.ci95.as_ref().map(of));
         Median {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     /// Weeks of remission of 42 patients with leukaemia, with 6-MP or a placebo (Freireich et al.
-    /// 1963; the data of Cox 1972).
+    /// 1963; data from Cox 1972).
     const DRUG: ([f64; 9], [f64; 12]) = (
         [6.0, 6.0, 6.0, 7.0, 10.0, 13.0, 16.0, 22.0, 23.0],
         [6.0, 9.0, 10.0, 11.0, 17.0, 19.0, 20.0, 25.0, 32.0, 32.0, 34.0, 35.0],
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn the_steps_are_the_published_ones() {
-        // Kleinbaum and Klein, "Survival Analysis", 3rd edition, chapter 2; intervals as Stata's
-        // `sts list` prints them.
+        // Kleinbaum and Klein, "Survival Analysis", 3rd edition, chapter 2; intervals as printed by
+        // Stata's `sts list`.
         let found = Survival::of(&DRUG.0, &DRUG.1).expect("21 patients");
         let published = [
             (6.0, 21, 3, 0.8571, 0.6197, 0.9516),
@@ -196,11 +196,11 @@ mod tests {
         }
         let last = found.steps.last().expect("steps");
         assert_eq!((last.survival, last.ci95), (0.0, None));
-        // The median of an even number is between two values.
+        // The median of an even number of values lies between two of them.
         for (values, median) in [(&[1.0, 2.0, 4.0, 8.0][..], 3.0), (&[5.0, 1.0, 3.0], 3.0), (&[7.0], 7.0)] {
             assert_eq!(Survival::of(values, &[]).expect("times").median().median, Some(median));
         }
-        // Rounding of the products does not hide a half: (9/10) (8/9) (7/8) ...
+        // Rounding of the products does not hide a value of 1/2: (9/10) (8/9) (7/8) ...
         let tens: Vec<f64> = (1..=10).map(f64::from).collect();
         assert_eq!(Survival::of(&tens, &[]).expect("times").median().median, Some(5.5));
     }
@@ -212,17 +212,17 @@ mod tests {
         assert_eq!(of(&[], &[10.0; 3]), Ok(none(3)));
         // S(1) = 0.9 of ten, with the interval from 0.4730 to 0.9853: the median may be 1.
         assert_eq!(of(&[1.0], &[10.0; 9]), Ok(Median { median_ci95: (Some(1.0), None), ..none(9) }));
-        // A mean of survivors would be 2; more than half take longer than 10.
+        // The mean of the finished times would be 2, but more than half of the times exceed 10.
         let few = of(&[1.0, 2.0, 3.0], &[10.0; 5]).expect("times");
         assert_eq!((few.median, few.median_ci95.0.is_some(), few.median_ci95.1), (None, true, None));
-        // Censored before the first ends: it says nothing, and is counted.
+        // Censored before the first event: no information, but counted.
         assert_eq!(of(&[2.0], &[1.0]).expect("times").median, Some(2.0));
         assert_eq!(of(&[], &[]), Err(StatsError::Empty));
         assert_eq!(of(&[1.0], &[2.0, f64::NAN]), Err(StatsError::NotFinite { run: 2 }));
     }
 
-    /// The interval has the true median in it about 95 times of 100: exponential times, of which a
-    /// third are cut at the same moment.
+    /// The interval contains the true median in about 95 of 100 cases: exponential times, of which
+    /// a third are censored at the same moment.
     #[test]
     fn the_interval_holds_what_it_promises() {
         let mut state = 9_u64;

@@ -1,8 +1,7 @@
-//! What a sweep of 10,000 short runs costs beside the runs: processor time of the whole process,
-//! from the spec to the written tables, against that of the runs' own threads while they were
-//! running.
+//! Overhead of a sweep of 10,000 short runs: processor time of the whole process, from the spec to
+//! the written tables, compared with that of the threads during the runs.
 //!
-//! Prints a table. Other programs on the machine disturb wall-clock time, and hardly this.
+//! Prints a table. Other programs on the machine affect wall-clock time, but hardly processor time.
 
 use std::path::Path;
 use std::time::Duration;

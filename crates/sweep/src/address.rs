@@ -1,12 +1,12 @@
-//! Identities of runs, which the simulator computes, and what tells the runs of a point apart.
+//! Run identities, as computed by the simulator, and the key of a run within its point.
 
 pub use anabranch_sim::scenario::identity::{BUILD, Files, Root, RunId as Address, VERSION};
 
-/// A run of a point.
+/// Identifies a run within a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RunKey {
-    /// Root of its random streams.
+    /// Root seed of its random streams.
     pub seed: u64,
-    /// Its number, from 0.
+    /// Run number, counted from 0.
     pub run: u64,
 }

@@ -1,4 +1,4 @@
-//! Real time: how long work takes, and when rows are to be written. No result depends on it.
+//! Real time, for progress reports and for batching writes. No result depends on it.
 
 #![expect(clippy::disallowed_types, reason = "what a run says does not depend on it")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// When something began.
+/// A start time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began(std::time::Instant);
 
@@ -20,19 +20,20 @@ impl Began {
     }
 }
 
-/// Processor time of this thread.
+/// Processor time of the current thread.
 pub(crate) fn thread() -> Duration {
     processor(ClockId::ThreadCPUTime)
 }
 
-/// How long this thread has waited for a core that others had, if the kernel says.
+/// Time that the current thread waited for a core that other threads used; zero if the kernel does
+/// not report it.
 pub(crate) fn thread_waited() -> Duration {
-    // Nanoseconds on a core, nanoseconds of waiting for one, turns.
+    // The fields are: time on a core in ns, time waiting for a core in ns, number of time slices.
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0))
 }
 
-/// Processor time of this process.
+/// Processor time of the process.
 pub(crate) fn process() -> Duration {
     processor(ClockId::ProcessCPUTime)
 }

@@ -1,46 +1,47 @@
-//! Enough runs? How sure a mean is to be, and after how many runs somebody looks.
+//! Stopping rule: how precise a mean must be, and when the precision is checked.
 //!
-//! The runs of a point are looked at when there are `min`, and after every further half of those
-//! that there were, until the interval is narrow enough or there are `max`. So the answer depends
-//! on what the runs say and on nothing else. Looking repeatedly makes the interval a little too
-//! narrow now and then; the half keeps that rare.
+//! The runs of a point are checked after `min` runs, and again each time their number has grown by
+//! half, until the confidence interval is narrow enough or `max` is reached. The decision therefore
+//! depends only on the results of the runs. Repeated checks make the interval slightly too narrow
+//! now and then; growth by half keeps the number of checks small.
 
 use anabranch_stats::Summary;
 
 /// When a point has enough runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Enough {
-    /// Whose mean is to be known well.
+    /// Metric whose mean is estimated.
     pub metric: String,
-    /// How well.
+    /// Required precision.
     pub width: Width,
-    /// Runs with each seed before anybody looks, at least 2.
+    /// Number of runs per seed before the first check, at least 2.
     pub min: u64,
-    /// Runs with each seed at most.
+    /// Upper limit of runs per seed.
     pub max: u64,
 }
 
-/// Half the width of the mean's 95 % confidence interval, at most.
+/// Upper limit for half the width of the 95 % confidence interval of the mean.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Width {
-    /// As a share of the mean: 0.05 is 5 %.
+    /// As a fraction of the mean: 0.05 is 5 %.
     Relative(f64),
-    /// In the metric's own unit.
+    /// In the unit of the metric.
     Absolute(f64),
 }
 
 impl Enough {
-    /// How many runs there are when one looks for the first time.
+    /// Number of runs at the first check.
     pub fn first(&self) -> u64 {
         self.min.min(self.max)
     }
 
-    /// How many there are when one looks next; `None` after the last time.
+    /// Number of runs at the next check; `None` after the last one.
     pub fn next(&self, runs: u64) -> Option<u64> {
         (runs < self.max).then(|| (runs + runs.div_ceil(2)).min(self.max))
     }
 
-    /// Whether these are enough: the metric of every run that has it, in the order of runs.
+    /// True if the precision is reached. `values` are the metric of all runs that have it, in the
+    /// order of runs.
     pub fn is_met(&self, values: &[f64]) -> bool {
         let Some((summary, half)) = Summary::of(values).ok().and_then(|s| Some((s, s.ci95?))) else {
             return false;
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn the_interval_decides() {
         let met = |width, values: &[f64]| Enough { metric: "m".into(), width, min: 2, max: 9 }.is_met(values);
-        // 95 % of the mean of 9 and 11 lie within 12.706 of 10.
+        // For 9 and 11, the 95 % interval of the mean is 10 ± 12.706.
         assert!(met(Width::Absolute(12.71), &[9.0, 11.0]) && !met(Width::Absolute(12.70), &[9.0, 11.0]));
         assert!(met(Width::Relative(1.271), &[-9.0, -11.0]) && !met(Width::Relative(1.270), &[9.0, 11.0]));
         assert!(!met(Width::Relative(9.0), &[3.0]) && !met(Width::Relative(9.0), &[]));

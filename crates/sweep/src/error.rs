@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of sweeps.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,74 +9,75 @@ use thiserror::Error;
 
 use crate::experiment::{ParameterError, RunError};
 
-/// Why a sweep does not go on.
+/// Why a sweep stops.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The spec, the scenario, or what a parameter makes of it. The text has its hint in it.
+    /// The spec, the scenario, or the effect of a parameter on the scenario is invalid. The text
+    /// contains a hint.
     #[error("{0}")]
     Spec(#[from] Box<ScenarioError>),
-    /// A file that the spec or the scenario names.
+    /// A file that the spec or the scenario names cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// A parameter of an experiment that no file says. The text names it as an option of the
-    /// command line.
+    /// A parameter of an experiment is invalid and does not come from a file. The text names it as
+    /// an option of the command line.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
-    /// A run could not be made.
+    /// A run failed.
     #[error("run {run} with seed {seed} of point {point}: {error}")]
     Run {
-        /// The point's number.
+        /// Number of the point.
         point: usize,
-        /// The seed.
+        /// Seed of the run.
         seed: u64,
-        /// The run.
+        /// Number of the run.
         run: u64,
-        /// Why.
+        /// The cause.
         error: RunError,
     },
-    /// What is asked for cannot be.
+    /// The request is impossible.
     #[error("{message}")]
     Impossible {
-        /// Why.
+        /// The reason.
         message: String,
-        /// What to do about it.
+        /// How to fix it.
         hint: String,
     },
-    /// The folder of results.
+    /// The folder of results cannot be used.
     #[error("cannot {doing} {}: {error}", path.display())]
     Store {
-        /// What was tried: `read` or `write`.
+        /// The operation: `read` or `write`.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// Octets that somebody else has made are not what they should be.
+    /// Data from another process is invalid.
     #[error("{0}")]
     Foreign(String),
-    /// A run ended in a panic: a fault of the simulator.
+    /// A run panicked, which is a bug of the simulator.
     #[error("run {run} with seed {seed} of point {point} panicked: {message}")]
     Panicked {
-        /// The point's number.
+        /// Number of the point.
         point: usize,
-        /// The seed.
+        /// Seed of the run.
         seed: u64,
-        /// The run.
+        /// Number of the run.
         run: u64,
-        /// What it said.
+        /// The panic message.
         message: String,
     },
-    /// A table could not be made.
+    /// A table cannot be created.
     #[error("cannot make the table: {0}")]
     Table(String),
-    /// A table that was written cannot be read, or is none of ours.
+    /// A table cannot be read, or was not written by this crate.
     #[error("cannot read the table: {0}")]
     Unread(String),
 }
@@ -90,7 +91,7 @@ impl Error {
         Self::Store { doing: "write", path: path.to_owned(), error }
     }
 
-    /// What is wrong is what was asked for, not what happened.
+    /// True if the request is at fault, not the environment or the program.
     pub fn is_input(&self) -> bool {
         let impossible = |error: &RunError| matches!(error, RunError::Impossible { .. });
         match self {
@@ -106,7 +107,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, if the text does not say.
+    /// How to fix it, if the message does not say so.
     pub fn hint(&self) -> Option<Cow<'_, str>> {
         let hint = match self {
             Self::Parameter(error) => return error.hint().map(Cow::Owned),
@@ -148,7 +149,7 @@ impl From<Error> for RunError {
     }
 }
 
-/// A metric that no run has.
+/// The error for a metric that no run has.
 pub(crate) fn unknown_metric<'n>(metric: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
     let hint = did_you_mean(metric, known.clone()).unwrap_or_else(|| {
         format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `"))

@@ -1,4 +1,4 @@
-//! All runs of a sweep that are not done yet, on all cores.
+//! Executes all missing runs of a sweep on all cores.
 
 use std::fmt;
 use std::num::NonZero;
@@ -19,12 +19,12 @@ use crate::row::{Row, Schema};
 use crate::spec::Runs;
 use crate::store::Store;
 
-/// How a sweep is executed. None of it alters a result.
+/// Options of the execution. They do not affect results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Runs at the same time: see [`pool`].
+    /// Number of simultaneous runs: see [`pool`].
     pub threads: usize,
-    /// Which part of it.
+    /// The part of the sweep to execute.
     pub shard: Shard,
 }
 
@@ -34,18 +34,18 @@ impl Default for Options {
     }
 }
 
-/// What whoever waits may look at and do meanwhile, from any thread.
+/// Progress of a sweep and its cancellation, shared between threads.
 #[derive(Default)]
 pub struct Watch<'w> {
-    /// Set it, and the sweep stops soon: runs that are under way are given up, what is done is
+    /// Set this flag to stop the sweep soon. Runs in progress are abandoned; finished runs are
     /// kept.
     pub cancel: AtomicBool,
-    /// Runs that are to be made, as far as is known by now; it grows where one more look shows that
-    /// a point needs more.
+    /// Number of runs to execute, as far as known. It grows when a check shows that a point needs
+    /// more runs.
     pub total: AtomicU64,
-    /// Runs that have been made.
+    /// Number of runs executed.
     pub made: AtomicU64,
-    /// Called after every run that was made, by any thread.
+    /// Called after every run, from any thread.
     pub each: Option<&'w (dyn Fn() + Sync)>,
 }
 
@@ -57,53 +57,53 @@ impl fmt::Debug for Watch<'_> {
     }
 }
 
-/// What came of it.
+/// Result and statistics of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Runs that were made.
+    /// Number of runs executed.
     pub made: u64,
-    /// Somebody has stopped it.
+    /// True if the execution was cancelled.
     pub cancelled: bool,
-    /// Processor time of the runs themselves.
+    /// Processor time of the runs.
     pub runs: Duration,
-    /// Processor time of the process meanwhile.
+    /// Processor time of the whole process meanwhile.
     pub process: Duration,
-    /// Time that went by meanwhile.
+    /// Elapsed real time.
     pub wall: Duration,
-    /// What of that the threads together had to wait for a core that some other program had.
+    /// Time that the threads together waited for cores used by other programs.
     pub waited: Duration,
-    /// Runs that could be under way at the same time.
+    /// Number of threads.
     pub threads: usize,
 }
 
 impl Outcome {
-    /// Processor time beside the runs, as a share of theirs.
+    /// Processor time outside of runs, as a fraction of the processor time of runs.
     pub fn overhead(&self) -> f64 {
         self.process.saturating_sub(self.runs).as_secs_f64() / self.runs.as_secs_f64().max(1e-9)
     }
 
-    /// Share of the time of all threads in which runs were under way, of that which other programs
-    /// left them.
+    /// Fraction of the available time of all threads that runs used. Time that other programs used
+    /// does not count as available.
     pub fn busy(&self) -> f64 {
         let left = self.wall.as_secs_f64() * self.threads as f64 - self.waited.as_secs_f64();
         self.runs.as_secs_f64() / left.max(1e-9)
     }
 }
 
-/// Rows wait so long for others that can be written with them, and a row whose run took longer
-/// waits for none: what a kill can take is less than that much work of each core, beside the runs
-/// that are under way.
+/// Time that rows wait to be written together with others. A row whose run took longer is written
+/// at once. Killing the process therefore loses less than this much work per core, plus the runs in
+/// progress.
 const GATHER: Duration = Duration::from_millis(20);
-/// Rows that wait, at most.
+/// Upper limit of waiting rows.
 const GATHERED: usize = 4_096;
-/// How often the disk is waited for: what the death of the machine, not of the process, can take.
+/// Interval of syncs to the disk, which limits the loss if the machine fails, not just the process.
 const SYNC: Duration = Duration::from_secs(5);
 
-/// A pool of `threads` threads, at most one per core, since runs only compute. 0 means one per
-/// core, or the value of `RAYON_NUM_THREADS`.
+/// Creates a pool of `threads` threads, at most one per core, since runs only compute. 0 means one
+/// per core, or the value of `RAYON_NUM_THREADS`.
 ///
 /// # Errors
-/// The machine has no room for them.
+/// The machine cannot start the threads.
 pub fn pool(threads: usize) -> Result<ThreadPool, Error> {
     let threads = threads.min(available_parallelism().map_or(1, NonZero::get));
     let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("sweep {i}")).build();
@@ -113,11 +113,11 @@ pub fn pool(threads: usize) -> Result<ThreadPool, Error> {
     })
 }
 
-/// Makes all runs of a shard that are not done, of points that [`Sweep::all_points`] has made, and
-/// adds their rows to the store.
+/// Executes all missing runs of a shard and adds their rows to the store. `points` come from
+/// [`Sweep::all_points`].
 ///
 /// # Errors
-/// The first thing that was wrong; rows that were made before are kept.
+/// The first error; rows written before it are kept.
 pub fn execute(
     sweep: &Sweep,
     points: &[Point],
@@ -140,8 +140,7 @@ pub fn execute(
     })
 }
 
-/// As [`execute`], on the threads of the pool that this is called in. Returns the processor time of
-/// the runs.
+/// As [`execute`], on the threads of the current pool. Returns the processor time of the runs.
 ///
 /// # Errors
 /// As [`execute`].
@@ -173,8 +172,9 @@ pub fn execute_here(
     Ok(Duration::from_nanos(work.processor.load(Ordering::Relaxed)))
 }
 
-/// As [`execute_here`], one run after another on this thread: what a few short runs take is less
-/// than what a pool does. `look` is called between slices of a run, and may set [`Watch::cancel`].
+/// As [`execute_here`], but runs follow each other on this thread, because a few short runs cost
+/// less than starting a pool. `look` is called between slices of a run and may set
+/// [`Watch::cancel`].
 ///
 /// # Errors
 /// As [`execute`].
@@ -216,18 +216,18 @@ pub fn execute_alone(
     store.sync()
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Work<'w> {
     sweep: &'w Sweep,
     shard: Shard,
     watch: &'w Watch<'w>,
     sink: Mutex<Sink<'w>>,
     error: Mutex<Option<Error>>,
-    /// Nanoseconds of the runs.
+    /// Processor time of the runs in ns.
     processor: AtomicU64,
 }
 
-/// Runs of a point after which one looks at it again.
+/// Runs of a point up to its next check.
 struct Stage {
     job: Job,
     left: AtomicUsize,
@@ -235,7 +235,8 @@ struct Stage {
 }
 
 impl<'w> Work<'w> {
-    /// Lets the runs of a point begin that are due now. It needs at least so many of each seed.
+    /// Starts the runs of a point that are due now. The point is known to need at least `least`
+    /// runs per seed.
     fn begin<'s>(&'s self, scope: &Scope<'s>, point: &'s Point, least: u64)
     where
         'w: 's,
@@ -268,7 +269,7 @@ impl<'w> Work<'w> {
         });
     }
 
-    /// Makes one run; false if all is over.
+    /// Executes one run. Returns false if the execution has stopped.
     fn make(&self, stage: &Stage, key: RunKey) -> bool {
         if self.is_over() {
             return false;
@@ -285,6 +286,7 @@ impl<'w> Work<'w> {
                 return false;
             }
         };
+        // Later runs of the point share the first schema.
         let _ = stage.schema.set(row.schema.clone());
         if let Err(error) = self.sink().put(row, took) {
             self.fail(error);
@@ -297,7 +299,7 @@ impl<'w> Work<'w> {
         true
     }
 
-    /// The runs of a point are there that were due: perhaps there are more.
+    /// Checks a point after its due runs are finished, and starts more if it needs them.
     fn look<'s>(&'s self, scope: &Scope<'s>, point: &'s Point, least: u64)
     where
         'w: 's,
@@ -316,7 +318,7 @@ impl<'w> Work<'w> {
         self.watch.cancel.load(Ordering::Relaxed)
     }
 
-    /// The first error counts, and ends all.
+    /// Stores the first error and stops the execution.
     fn fail(&self, error: Error) {
         lock(&self.error).get_or_insert(error);
         self.watch.cancel.store(true, Ordering::Relaxed);
@@ -327,13 +329,13 @@ impl<'w> Work<'w> {
     }
 }
 
-/// A lock. Whoever has panicked while holding it has left nothing half-done: rows are either
-/// waiting or written.
+/// Locks a mutex. Poisoning is ignored, since a panic leaves no inconsistent state: each row is
+/// either waiting or written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Rows on their way into the store.
+/// Rows that wait to be written to the store.
 struct Sink<'s> {
     store: &'s mut Store,
     waiting: Vec<Row>,
@@ -344,6 +346,7 @@ struct Sink<'s> {
 impl Sink<'_> {
     fn put(&mut self, row: Row, took: Duration) -> Result<(), Error> {
         self.waiting.push(row);
+        // A write per row would dominate short runs. See [`GATHER`] for what a kill can lose.
         if took < GATHER && self.written.elapsed() < GATHER && self.waiting.len() < GATHERED {
             return Ok(());
         }

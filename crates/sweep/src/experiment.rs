@@ -1,8 +1,8 @@
-//! What an experiment is: named parameters with defaults, metrics with units, and one run of one
-//! point. The spec of a sweep may name one in place of a scenario file.
+//! Experiments: named parameters with defaults, metrics with units, and the execution of one run at
+//! one point. The spec of a sweep may name an experiment instead of a scenario file.
 //!
-//! Three layers, as with scenarios: [`Settings`] is what was said (texts), a [`Point`] is what it
-//! means (typed, checked, ready to run), and rows are what came out.
+//! There are three layers, as for scenarios: [`Settings`] are texts, a [`Point`] is typed, checked
+//! and ready to run, and rows are results.
 
 mod error;
 
@@ -18,11 +18,11 @@ pub use error::{ParameterError, RunError};
 /// The experiments that a spec may name.
 pub type Experiments<'e> = &'e [&'static dyn Experiment];
 
-/// The experiment of that name.
+/// Returns the experiment with this name.
 ///
 /// # Errors
 ///
-/// [`ParameterError::NoExperiment`], with the nearest name.
+/// [`ParameterError::NoExperiment`], with the closest name.
 pub fn find(experiments: Experiments<'_>, name: &str) -> Result<&'static dyn Experiment, ParameterError> {
     experiments.iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| {
         let known: Vec<&str> = experiments.iter().map(|experiment| experiment.name()).collect();
@@ -33,28 +33,28 @@ pub fn find(experiments: Experiments<'_>, name: &str) -> Result<&'static dyn Exp
 /// A parameter of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter {
-    /// Its name: the key of `--set`.
+    /// Name, which is the key of `--set`.
     pub name: &'static str,
-    /// Its default, as one would write it.
+    /// Default value, as written in a spec.
     pub default: &'static str,
-    /// What it takes: a unit's example, or the words that it knows.
+    /// Accepted values: an example with a unit, or the list of words.
     pub takes: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// What it changes in the experiment's scenario.
+    /// Its effect on the scenario of the experiment.
     pub sets: Sets,
 }
 
-/// What a parameter changes in the scenario of an experiment.
+/// Effect of a parameter on the scenario of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sets {
-    /// What the scenario file's alias of the parameter's name says.
+    /// The alias of the same name in the scenario file.
     Alias,
-    /// The experiment computes assignments from it and from other parameters.
+    /// The experiment computes assignments from this and other parameters.
     Derived,
 }
 
-/// A parameter in one line, for tables of them.
+/// Creates a parameter; for tables of parameters.
 pub const fn parameter(
     name: &'static str,
     default: &'static str,
@@ -65,7 +65,7 @@ pub const fn parameter(
 }
 
 impl Parameter {
-    /// The same, as an alias of the scenario file.
+    /// Returns the parameter as an alias of the scenario file.
     pub const fn alias(self) -> Self {
         Self { sets: Sets::Alias, ..self }
     }
@@ -74,55 +74,55 @@ impl Parameter {
 /// A metric of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its unit: `1`, `s`, `B`, `bit/s`.
+    /// Unit: `1`, `s`, `B`, `bit/s`.
     pub unit: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
 }
 
-/// An experiment: a family of simulations, spanned by parameters.
+/// An experiment: a family of simulations with parameters.
 pub trait Experiment: fmt::Debug + Send + Sync {
-    /// Its name.
+    /// Name.
     fn name(&self) -> &'static str;
-    /// What it is, in a line.
+    /// One-line description.
     fn about(&self) -> &'static str;
-    /// Fingerprint of the sources that decide its results beside the simulator's: part of the
-    /// identity of each run.
+    /// Fingerprint of the sources that determine its results, in addition to the simulator's. Part
+    /// of the identity of each run.
     fn build(&self) -> &'static str;
-    /// Its parameters, in the order in which they are shown.
+    /// Parameters in display order.
     fn parameters(&self) -> &'static [Parameter];
-    /// Its metrics, in the order of [`Point::run`]'s values.
+    /// Metrics in the order of the values of [`Point::run`].
     fn metrics(&self) -> &'static [Metric];
-    /// Its metrics that are arrays, such as one number for each node, in the order of
-    /// [`Measured::arrays`].
+    /// Array metrics, such as one number per node, in the order of [`Measured::arrays`].
     fn arrays(&self) -> &'static [Metric] {
         &[]
     }
-    /// Understands a value for every parameter.
+    /// Parses the value of every parameter.
     ///
     /// # Errors
     ///
-    /// The first value that cannot be, with a hint.
+    /// The first invalid value, with a hint.
     fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError>;
 }
 
-/// One combination of parameters, ready to run.
+/// One combination of parameter values, ready to run.
 pub trait Point: fmt::Debug + Send + Sync {
-    /// The scenario that the parameters make.
+    /// The scenario for these parameter values.
     fn scenario(&self) -> &Scenario;
-    /// Every parameter, resolved, as it can be given again.
+    /// Every parameter with its resolved value, in a form that can be parsed again.
     fn parameters(&self) -> Vec<(&'static str, String)>;
     /// Whether runs can differ from each other.
     fn chance(&self) -> Chance;
-    /// One run: a value for each metric, `None` where there is none (a transfer that did not end).
+    /// Executes one run. Returns a value for each metric, `None` if the run has no such value (for
+    /// example, a transfer that did not finish).
     ///
     /// # Errors
     ///
-    /// What kept the run from being made at all.
+    /// The run could not be executed.
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError>;
-    /// One run with its arrays; an experiment that has some overrides it.
+    /// Executes one run and returns its arrays too. Experiments with arrays override this method.
     ///
     /// # Errors
     ///
@@ -132,26 +132,26 @@ pub trait Point: fmt::Debug + Send + Sync {
     }
 }
 
-/// What one run has measured.
+/// Measurements of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Measured {
-    /// A value for each metric, `None` where there is none.
+    /// A value for each metric; `None` if the run has no such value.
     pub values: Vec<Option<f64>>,
-    /// The elements of each array, as many in every run of a point; `None` where the run has no
+    /// The elements of each array, equally many in every run of a point; `None` if the run has no
     /// such array.
     pub arrays: Vec<Option<Vec<f64>>>,
 }
 
-/// Whether a point has anything random in it.
+/// Whether a point involves randomness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chance {
     /// Runs differ.
     Random,
-    /// All runs are the same: one says it all.
+    /// All runs are equal, so one is sufficient.
     None,
 }
 
-/// A text for each parameter of an experiment: the defaults, and what was set on top.
+/// The text of each parameter of an experiment: the default, or the value that was set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
     values: BTreeMap<&'static str, String>,
@@ -163,11 +163,11 @@ impl Settings {
         Self { values: experiment.parameters().iter().map(|p| (p.name, p.default.to_owned())).collect() }
     }
 
-    /// The defaults, and what `parameters` say on top: a number, a text or a truth value each.
+    /// The defaults, overridden by `parameters`, whose values are numbers, texts or booleans.
     ///
     /// # Errors
     ///
-    /// The first parameter that the experiment does not have, or a value that is a list or a table.
+    /// The first unknown parameter, or the first value that is a list or a table.
     pub fn of(
         experiment: &dyn Experiment,
         parameters: &BTreeMap<String, Value>,
@@ -201,7 +201,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// [`ParameterError::UnknownKey`] if there is none of that name.
+    /// [`ParameterError::UnknownKey`] if there is no such parameter.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParameterError> {
         match self.values.get_mut(key) {
             Some(slot) => value.trim().clone_into(slot),
@@ -210,28 +210,28 @@ impl Settings {
         Ok(())
     }
 
-    /// The same with another value of a parameter that the experiment has.
+    /// Returns the settings with another value of an existing parameter.
     ///
     /// # Panics
     ///
-    /// If the experiment has none of that name.
+    /// If the experiment has no such parameter.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl ToString) -> Self {
         self.set(key, &value.to_string()).expect("an experiment sets its own parameters");
         self
     }
 
-    /// The text of a parameter that the experiment has.
+    /// The text of an existing parameter.
     ///
     /// # Panics
     ///
-    /// If the experiment has none of that name.
+    /// If the experiment has no such parameter.
     pub fn text(&self, key: &str) -> &str {
         self.values.get(key).expect("an experiment asks for its own parameters")
     }
 }
 
-/// A parameter's text as JSON: numbers as numbers, all else as it is.
+/// The text of a parameter as JSON: numbers as numbers, other texts as strings.
 pub fn json_value(text: &str) -> Value {
     match text.parse::<serde_json::Number>() {
         Ok(number) => Value::Number(number),
@@ -239,12 +239,12 @@ pub fn json_value(text: &str) -> Value {
     }
 }
 
-/// What a run has measured, by name: the elements of an array `NAME` are `NAME.0`, `NAME.1` and so
+/// The measurements of a run by name. The elements of an array `NAME` are `NAME.0`, `NAME.1` and so
 /// on. An array that the run does not have is `NAME.0` without a value.
 ///
 /// # Errors
 ///
-/// [`RunError::NotFinite`], the first metric that is no number.
+/// [`RunError::NotFinite`] for the first metric that is not finite.
 pub(crate) fn metrics(
     experiment: &dyn Experiment,
     measured: &Measured,
@@ -274,7 +274,7 @@ pub(crate) fn metrics(
     Ok(metrics)
 }
 
-/// The name of an element of an array among the metrics of a row.
+/// The name of an array element among the metrics of a row.
 pub fn element(array: &Metric, index: usize) -> String {
     format!("{}.{index}", array.name)
 }

@@ -1,6 +1,6 @@
-//! Runs as something that can be sent away: with the resolved scenario and the contents of its
-//! files, or an experiment's name and parameters, and with seeds and numbers, a process that has
-//! nothing but this library can make them.
+//! Jobs: runs that can be sent to another process. A job contains the resolved scenario and the
+//! contents of its files, or the name and parameters of an experiment, and the seeds and numbers of
+//! its runs. A process with only this library can execute it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::task::{Blind, Look, Recorder, Task, Trial};
 /// Some runs of one point.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The point's number, for reports.
+    /// Number of the point, for reports.
     pub point: usize,
     task: Task,
     root: Root,
-    /// What keeps more of the runs than their rows; a job that is sent away has none.
+    /// Records more of the runs than their rows; `None` in a job that is sent.
     recorder: Option<Arc<dyn Recorder>>,
     /// The runs.
     pub runs: Vec<RunKey>,
 }
 
-/// A job as text.
+/// The JSON form of a job.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Letter {
@@ -42,7 +42,7 @@ struct Letter {
     runs: Vec<(u64, u64)>,
 }
 
-/// What makes its runs, as text.
+/// The JSON form of a task.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum TaskLetter {
@@ -51,10 +51,10 @@ enum TaskLetter {
 }
 
 impl Job {
-    /// Some runs of a point.
+    /// Creates a job with these runs of a point.
     ///
     /// # Errors
-    /// A scenario of a large sweep that could be read before and no longer can.
+    /// A scenario of a large sweep must be read again and cannot be read any more.
     pub fn new(sweep: &Sweep, point: &Point, runs: Vec<RunKey>) -> Result<Self, Error> {
         Ok(Self {
             point: point.index,
@@ -88,16 +88,17 @@ impl Job {
         serde_json::to_string(&letter).expect("a job is plain data with string keys")
     }
 
-    /// A job from JSON. `experiments` are those that this process knows.
+    /// Parses a job. `experiments` are those that this process knows.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if it is none, or one of another version, whose results need not be ours.
+    /// [`Error::Foreign`] if the text is not a job, or a job of another version, whose results may
+    /// differ.
     pub fn from_json(text: &str, experiments: Experiments<'_>) -> Result<Self, Error> {
         Self::from_json_with(text, experiments, Policies::default())
     }
 
-    /// As [`Job::from_json`], for a scenario that may name policies that are not ours: the process
-    /// that has sent the job has the same.
+    /// As [`Job::from_json`], for a scenario that may name custom policies. The process that sent
+    /// the job has the same policies.
     ///
     /// # Errors
     /// As [`Job::from_json`].
@@ -119,10 +120,10 @@ impl Job {
         Ok(Self { point: letter.point, root: task.root(), task, recorder: None, runs })
     }
 
-    /// Makes all its runs, one after another; `None` if `cancel` has become true meanwhile.
+    /// Executes all runs, one after another; `None` if `cancel` was set meanwhile.
     ///
     /// # Errors
-    /// [`Error::Panicked`], by a fault of the simulator.
+    /// [`Error::Panicked`] for a bug of the simulator.
     pub fn run(&self, cancel: &AtomicBool) -> Result<Option<Vec<Row>>, Error> {
         let mut rows: Vec<Row> = Vec::with_capacity(self.runs.len());
         for key in &self.runs {
@@ -135,7 +136,7 @@ impl Job {
         Ok(Some(rows))
     }
 
-    /// Makes one run. Rows whose metrics are those of `like` share it.
+    /// Executes one run. The row shares the schema `like` if its metrics match.
     pub(crate) fn run_one(
         &self,
         key: RunKey,

@@ -1,7 +1,8 @@
-//! Many runs of a scenario or of an experiment: which ones, what is done already, all cores, and
-//! tables of what they said. This crate never decides anything about a network or a protocol, and
-//! what a row says never depends on how many threads, processes or machines made it, in which
-//! order, or how often they were killed.
+//! Sweeps: many runs of a scenario or an experiment. The crate determines the runs, skips those
+//! that are done, uses all cores, and writes the results as tables.
+//!
+//! It does not model networks or protocols. The content of a row never depends on the number of
+//! threads, processes or machines, on the order of runs, or on interruptions.
 //!
 //! ```
 //! use anabranch_sweep::{Options, Spec, Store, Sweep, Table, Watch, execute};
@@ -28,18 +29,22 @@
 //! # Ok::<(), anabranch_sweep::Error>(())
 //! ```
 //!
-//! Past one machine, a driver has the spec and the store, and workers have neither: [`Sweep::jobs`]
-//! are the [`Job`]s that are due, each complete in itself; a worker makes it with
-//! [`Job::from_json`] and [`Job::run`] and sends its rows ([`row::to_bytes`]) back to
-//! [`Store::append`]. A job that was lost is due again, and one that was made twice makes the same
-//! rows.
+//! To distribute runs over machines, a driver holds the spec and the store; workers need neither.
+//! [`Sweep::jobs`] returns the [`Job`]s that are due, each self-contained. A worker executes one
+//! with [`Job::from_json`] and [`Job::run`] and sends its rows ([`row::to_bytes`]) back for
+//! [`Store::append`]. A lost job is due again, and executing a job twice yields the same rows.
 //!
-//! Code map: [`spec`] is what is asked for, [`points`] what it makes of the scenario or the
-//! [`experiment`]; [`address`] names a run by what it depends on; [`row`] is what a run says and
-//! [`store`] keeps it; [`plan`] says what is due, and [`enough`] when a point has enough runs;
-//! [`job`] is runs that can be sent away, [`execute`](mod@execute) makes them on all cores; `table`
-//! is the only module that knows Arrow, Parquet and CSV, and `series` writes time series of runs
-//! with it. They are there with the feature `tables`, which is on by default.
+//! | module | content |
+//! | --- | --- |
+//! | [`spec`] | the specification of a sweep |
+//! | [`points`] | the points of a spec: its effect on the scenario or the [`experiment`] |
+//! | [`address`] | the identity of a run |
+//! | [`row`], [`store`] | the result of a run, and its storage |
+//! | [`plan`], [`enough`] | which runs are due, and when a point has enough runs |
+//! | [`job`], [`execute`](mod@execute) | runs for other processes, and execution on all cores |
+//! | `table`, `series` | tables and time series of runs (feature `tables`, on by default) |
+//!
+//! Only `table` depends on Arrow, Parquet and CSV; `series` writes its files through it.
 
 #![forbid(unsafe_code)]
 

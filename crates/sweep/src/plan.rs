@@ -1,4 +1,4 @@
-//! What is still to be done: which runs of a point are due, given those that are there.
+//! Determines the runs of a point that are due, given the rows in a store.
 
 use crate::address::{Address, RunKey};
 use crate::error::{Error, unknown_metric};
@@ -10,20 +10,20 @@ use crate::store::Store;
 /// A part of a sweep, for one job of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
-    /// Which part, from 1 on.
+    /// Number of the part, counted from 1.
     pub number: u32,
-    /// How many parts there are.
+    /// Number of parts.
     pub of: u32,
 }
 
 impl Shard {
-    /// The whole.
+    /// The whole sweep.
     pub const ALL: Self = Self { number: 1, of: 1 };
 
-    /// One of several.
+    /// Part `number` of `of`.
     ///
     /// # Errors
-    /// A number that is not in 1..=of.
+    /// `number` is not in 1..=`of`.
     pub fn new(number: u32, of: u32) -> Result<Self, Error> {
         if number == 0 || number > of {
             return Err(Error::Impossible {
@@ -39,31 +39,31 @@ impl Shard {
     }
 }
 
-/// How far a point is.
+/// Progress of a point.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Standing {
-    /// Runs with each seed, as far as is known by now.
+    /// Number of runs per seed, as far as known.
     pub runs: u64,
-    /// All of them are there, and no more are needed.
+    /// True if all runs are done and no more are needed.
     pub complete: bool,
-    /// Whether the mean is known as well as it is to be; `None` if nobody asked.
+    /// Whether the required precision is reached; `None` if none is required.
     pub met: Option<bool>,
-    /// What is missing of these runs, in order.
+    /// The missing runs, in order.
     pub missing: Vec<RunKey>,
 }
 
 impl Sweep {
-    /// The runs of a point with so many runs of each seed, in order.
+    /// The runs of a point with `each` runs per seed, in order.
     pub fn runs(&self, each: u64) -> impl Iterator<Item = RunKey> + '_ {
         self.seeds().iter().flat_map(move |&seed| (0..each).map(move |run| RunKey { seed, run }))
     }
 
-    /// How far a point is.
+    /// The progress of a point.
     pub fn standing(&self, point: &Point, store: &Store) -> Standing {
         self.standing_from(point, store, 0)
     }
 
-    /// The same for a point of which one knows that it needs at least so many runs of each seed.
+    /// As [`Self::standing`], for a point that is known to need at least `least` runs per seed.
     pub(crate) fn standing_from(&self, point: &Point, store: &Store, least: u64) -> Standing {
         let enough = match &self.spec().runs {
             Runs::Fixed(runs) => {
@@ -78,6 +78,7 @@ impl Sweep {
         let mut runs = enough.first();
         loop {
             let next = enough.next(runs);
+            // This number of runs was found insufficient before, so the check is not repeated.
             if runs < least
                 && let Some(next) = next
             {
@@ -102,10 +103,10 @@ impl Sweep {
         }
     }
 
-    /// Whether the metric that a point's mean is to be known of is one that its runs have.
+    /// Checks that the runs of a point have the metric of the stopping rule.
     ///
     /// # Errors
-    /// [`Error::Impossible`] if none of those that are there has it.
+    /// [`Error::Impossible`] if none of the finished runs has it.
     pub(crate) fn check_metric(&self, point: &Point, store: &Store) -> Result<(), Error> {
         let Runs::Enough(enough) = &self.spec().runs else { return Ok(()) };
         let addresses = self.addresses(point, enough.first());
@@ -120,14 +121,14 @@ impl Sweep {
         ))
     }
 
-    /// What is missing at a point and is this shard's to do. A shard has every so many-th run;
-    /// where it depends on the runs of a point whether there are more of them, it has every so
-    /// many-th point.
+    /// The missing runs of a point that belong to this shard. With a fixed number of runs, a shard
+    /// gets every n-th run. With a stopping rule it gets every n-th point, because the runs of a
+    /// point determine how many there are.
     pub fn due(&self, point: &Point, store: &Store, shard: Shard) -> Vec<RunKey> {
         self.due_from(point, store, shard, 0)
     }
 
-    /// The same for a point of which one knows that it needs at least so many runs of each seed.
+    /// As [`Self::due`], for a point that is known to need at least `least` runs per seed.
     pub(crate) fn due_from(&self, point: &Point, store: &Store, shard: Shard, least: u64) -> Vec<RunKey> {
         let whole_points = matches!(self.spec().runs, Runs::Enough(_));
         if whole_points && !shard.has(point.index as u64) {
@@ -136,6 +137,7 @@ impl Sweep {
         let Standing { runs, mut missing, .. } = self.standing_from(point, store, least);
         if !whole_points {
             let first = point.index as u64 * self.seeds().len() as u64 * runs;
+            // Position of the run in the whole sweep; shards take positions in turn.
             let place = |key: &RunKey| {
                 let seed = self.seeds().iter().position(|seed| *seed == key.seed).unwrap_or(0) as u64;
                 first + seed * runs + key.run
@@ -145,9 +147,9 @@ impl Sweep {
         missing
     }
 
-    /// All that is due by now, as jobs of at most so many runs of one point each. Where it depends
-    /// on runs whether there are more of them, more may be due when these are there: ask again
-    /// until there is nothing.
+    /// All runs that are due now, as jobs with a limited number of runs of one point each. With a
+    /// stopping rule, more runs may be due after these are done: call this again until it returns
+    /// nothing.
     ///
     /// # Errors
     /// As [`Job::new`].
@@ -167,7 +169,7 @@ impl Sweep {
         Ok(jobs)
     }
 
-    /// Where the runs of a point are kept, in order, with so many of each seed.
+    /// The store addresses of the runs of a point, in order, with `each` runs per seed.
     pub fn addresses<'s>(
         &'s self,
         point: &'s Point,

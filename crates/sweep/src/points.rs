@@ -1,5 +1,5 @@
-//! The points of a sweep: every combination of the grid with every combination of samples, and what
-//! each makes of the scenario or of the experiment.
+//! The points of a sweep: every combination of the grid with every combination of samples, and the
+//! scenario or experiment at each of them.
 
 #[cfg(feature = "tables")]
 use std::borrow::Cow;
@@ -21,16 +21,16 @@ use crate::spec::{Runs, Spec, Subject};
 use crate::store::Store;
 use crate::task::{Recorder, Task, Trial};
 
-/// Points of a sweep, and runs of all points, at most: results of all of them are held at once when
-/// tables are written.
+/// Upper limit of points, and of runs of all points. Writing tables holds all results in memory.
 pub const MOST_RUNS: u64 = 1_000_000;
 
-/// Scenarios and points of experiments that are held from when they were checked until they run;
-/// those of further points are made again.
+/// Number of checked scenarios and experiment points that are kept until they run; those of further
+/// points are created again.
 const HELD: usize = 20_000;
-/// Points that are made before one asks whether any was wrong.
+/// Number of points that are created before errors are checked.
 const PORTION: usize = 1_024;
-/// Points that are made on the thread that asks, at most: handing them to others takes longer.
+/// Upper limit of points that are created on the calling thread; using other threads would take
+/// longer.
 pub const FEW: usize = 8;
 
 /// A spec together with its points.
@@ -40,14 +40,14 @@ pub struct Sweep {
     factors: Vec<Factor>,
     points: usize,
     seeds: Vec<u64>,
-    /// The parameters as they apply: what is fixed comes first, and each part from the general to
-    /// the particular.
+    /// The parameters in the order in which they apply: fixed ones first, and in each part from
+    /// general to specific.
     order: Vec<String>,
     files: Mutex<BTreeMap<PathBuf, Bytes>>,
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
 }
 
-/// Parameters that vary together, and how many values each has.
+/// Parameters that vary together, and the number of their values.
 #[derive(Debug)]
 struct Factor {
     count: usize,
@@ -57,34 +57,34 @@ struct Factor {
 /// A point, ready to run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Its number, from 0.
+    /// Number of the point, counted from 0.
     pub index: usize,
-    /// What makes its runs; `None` where it is made again when it is needed.
+    /// Executes its runs; `None` if it is created again when needed.
     task: Option<Task>,
-    /// What `gateways = "best"` stands for, by the names of the transfers that say so.
+    /// The number of gateways chosen for `gateways = "best"`, by transfer name.
     pub chosen: BTreeMap<String, u32>,
-    /// SHA-256 of the resolved scenario, in hexadecimal.
+    /// SHA-256 of the resolved scenario in hexadecimal.
     pub hash: String,
-    /// What the addresses of its runs have in common.
+    /// The common part of the addresses of its runs.
     pub root: Root,
 }
 
-/// A scenario, and the contents that it carries.
+/// A scenario and the contents of its files.
 pub type Simulated = (Arc<Scenario>, Arc<Files>);
 
 impl Sweep {
-    /// All points of a spec.
+    /// Creates the points of a spec.
     ///
     /// # Errors
-    /// A scenario that cannot be read, and more than [`MOST_RUNS`] runs. What a parameter does to
-    /// the scenario is found out by [`Sweep::all_points`].
+    /// The scenario cannot be read, or there are more than [`MOST_RUNS`] runs. The effects of
+    /// parameters on the scenario are checked only by [`Sweep::all_points`].
     pub fn new(spec: Spec) -> Result<Self, Error> {
         let mut factors = Vec::new();
         let grid = match &spec.subject {
             Subject::Experiment(_) => spec.grid.clone(),
             Subject::Scenario { source, .. } => {
                 let mut axes = source.own_axes()?;
-                // What the spec says of a path takes the place of the file's own axis.
+                // A path in the spec replaces the file's own axis for the same path.
                 let sampled = spec.samples.iter().flat_map(|samples| samples.axes.keys());
                 let listed = spec.listed.iter().flat_map(|point| point.keys());
                 let zipped = spec.zipped.iter().flat_map(|axes| axes.keys());
@@ -92,7 +92,7 @@ impl Sweep {
                     axes.remove(path);
                 }
                 axes.extend(spec.grid.iter().cloned());
-                // The last one by name is the fastest, as in the scenario's own sweeps.
+                // The last axis by name varies fastest, as in the scenario's own sweeps.
                 axes.into_iter().collect()
             }
         };
@@ -104,7 +104,7 @@ impl Sweep {
             factors.push(Factor { count: spec.listed.len(), axes: first.keys().map(column).collect() });
         }
         for axes in &spec.zipped {
-            // The spec has checked that all have the same number of values.
+            // The spec has checked that all axes have the same number of values.
             let count = axes.values().map(Vec::len).min().unwrap_or(0);
             factors.push(Factor { count, axes: axes.clone() });
         }
@@ -153,22 +153,22 @@ impl Sweep {
         })
     }
 
-    /// What keeps more of its runs than their rows.
+    /// The recorder of its runs, if there is one.
     pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         self.recorder.clone()
     }
 
-    /// Whether all that a run is to leave is there.
+    /// True if all results of a run exist.
     pub(crate) fn has(&self, store: &Store, point: &Point, key: RunKey, run: &Address) -> bool {
         store.contains(run) && self.recorder.as_ref().is_none_or(|recorder| recorder.has(point.index, key))
     }
 
-    /// What was asked for.
+    /// The specification.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn points(&self) -> usize {
         self.points
     }
@@ -178,7 +178,7 @@ impl Sweep {
         &self.seeds
     }
 
-    /// The parameters that differ from the scenario's text, by their paths.
+    /// The paths of parameters that differ from the scenario's text.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> = self.spec.fixed.keys().map(String::as_str).collect();
         names.extend(self.varied());
@@ -186,19 +186,19 @@ impl Sweep {
         names.into_iter()
     }
 
-    /// The parameters that tell points apart.
+    /// The paths of parameters that vary between points.
     pub fn varied(&self) -> impl Iterator<Item = &str> {
         self.factors.iter().flat_map(|factor| factor.axes.keys().map(String::as_str))
     }
 
-    /// All values that a parameter of [`Sweep::names`] has.
+    /// All values of a parameter of [`Sweep::names`].
     pub fn values(&self, path: &str) -> impl Iterator<Item = &Value> {
         let varied = self.factors.iter().filter_map(move |factor| factor.axes.get(path)).flatten();
         self.spec.fixed.get(path).into_iter().chain(varied)
     }
 
-    /// The parameters of a point that differ from the scenario's text, by their paths: those that
-    /// are fixed, and those that vary. `index` is below [`Sweep::points`].
+    /// The parameters of a point that differ from the scenario's text, fixed and varied, by path.
+    /// `index` must be below [`Sweep::points`].
     pub fn parameters(&self, index: usize) -> BTreeMap<String, Value> {
         let mut parameters = self.spec.fixed.clone();
         let mut rest = index;
@@ -210,8 +210,8 @@ impl Sweep {
         parameters
     }
 
-    /// A value as tables show it. Those of an experiment may be numbers that were given as text, as
-    /// on a command line.
+    /// The value as shown in tables. Experiments may have numbers that were given as text, as on a
+    /// command line.
     #[cfg(feature = "tables")]
     pub(crate) fn shown<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
         match (&self.spec.subject, value) {
@@ -220,16 +220,16 @@ impl Sweep {
         }
     }
 
-    /// The settings of each point of an experiment, not understood yet; none of a scenario.
+    /// The settings of each point of an experiment, not parsed yet; empty for a scenario.
     ///
     /// # Errors
-    /// A parameter that the experiment does not have.
+    /// The experiment does not have a parameter.
     pub fn settings(&self) -> Result<Vec<Settings>, ParameterError> {
         let Some(experiment) = self.spec.experiment() else { return Ok(Vec::new()) };
         (0..self.points).map(|index| Settings::of(experiment, &self.parameters(index))).collect()
     }
 
-    /// Makes a point. `parsed` is the text of a scenario.
+    /// Creates a point. `parsed` is the text of a scenario.
     fn point(&self, index: usize, parsed: Option<&Tree<'_>>) -> Result<Point, Error> {
         let parameters = self.parameters(index);
         let task = match (&self.spec.subject, parsed) {
@@ -251,7 +251,7 @@ impl Sweep {
         Ok(Point { index, task: Some(task), chosen, hash, root })
     }
 
-    /// The scenario at a point.
+    /// Creates the scenario at a point.
     fn simulation(
         &self,
         source: &Source,
@@ -279,7 +279,7 @@ impl Sweep {
         Ok(Task::Scenario { scenario: Arc::new(scenario), files })
     }
 
-    /// The text of the scenario, if it is one.
+    /// Parses the text of the scenario, if there is one.
     fn parsed(&self) -> Result<Option<Tree<'_>>, Error> {
         match &self.spec.subject {
             Subject::Scenario { source, .. } => Ok(Some(source.parsed()?)),
@@ -287,19 +287,18 @@ impl Sweep {
         }
     }
 
-    /// Makes all points, on all threads of the pool that this is called in, or at most [`FEW`] on
-    /// this thread.
+    /// Creates all points on all threads of the current pool, or up to [`FEW`] on this thread.
     ///
     /// # Errors
-    /// What is wrong with the scenario or the experiment's parameters at the first such point, with
-    /// the place in the spec if a parameter is to blame; a file that cannot be read.
+    /// The first invalid point, with the place in the spec if a parameter causes the error; a file
+    /// that cannot be read.
     pub fn all_points(&self) -> Result<Vec<Point>, Error> {
         let mut points = Vec::with_capacity(self.points);
         let parsed = self.parsed()?;
         if self.points <= FEW {
             return (0..self.points).map(|index| self.point(index, parsed.as_ref())).collect();
         }
-        // In portions, so that a value that is wrong everywhere is not found wrong a million times.
+        // In portions, so that a value that is invalid everywhere is not reported a million times.
         for first in (0..self.points).step_by(PORTION) {
             let portion = first..(first + PORTION).min(self.points);
             let made = portion.into_par_iter().map(|index| self.point(index, parsed.as_ref()));
@@ -314,7 +313,7 @@ impl Sweep {
         Ok(points)
     }
 
-    /// What makes the runs of a point.
+    /// Returns the task of a point, creating it if it was not kept.
     pub(crate) fn task_of(&self, point: &Point) -> Result<Task, Error> {
         if let Some(task) = &point.task {
             return Ok(task.clone());
@@ -323,8 +322,8 @@ impl Sweep {
         Ok(again.task.expect("a point has its task when it has just been made"))
     }
 
-    /// The scenario at a point and the contents that it carries, to run it with observers; `None`
-    /// of an experiment, whose runs are its own.
+    /// The scenario at a point with the contents of its files, for runs with observers; `None` for
+    /// an experiment, which executes its own runs.
     ///
     /// # Errors
     /// As [`crate::Job::new`].
@@ -335,8 +334,8 @@ impl Sweep {
         })
     }
 
-    /// Every parameter of an experiment at a point, resolved, as it can be given again; none of a
-    /// scenario.
+    /// Every parameter of an experiment at a point with its resolved value, in a form that can be
+    /// parsed again; empty for a scenario.
     ///
     /// # Errors
     /// As [`crate::Job::new`].
@@ -347,7 +346,7 @@ impl Sweep {
         })
     }
 
-    /// The contents that a scenario carries. Each file is read once.
+    /// The contents of the files that a scenario uses. Each file is read once.
     fn files_of(&self, scenario: &Scenario, folder: &Path) -> Result<Files, Error> {
         let mut known = self.files.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let content = |name: &str| {
@@ -362,8 +361,7 @@ impl Sweep {
         scenario.files().map(content).collect()
     }
 
-    /// An error of a scenario at a point: where the parameter was written if that is known, and
-    /// which point it is.
+    /// An error of a scenario at a point, with the place of the parameter if known, and the point.
     fn placed(&self, source: &Source, error: ScenarioError, parameters: &BTreeMap<String, Value>) -> Error {
         let ScenarioError { mut place, mut message, hint } = error;
         if let Place::Override(text) = &place
@@ -376,7 +374,7 @@ impl Sweep {
                 place = said;
             }
         } else {
-            // The scenario alone may be at fault; then the point has nothing to do with it.
+            // If the scenario itself is invalid, the point is not the cause.
             if source.scenario().is_ok() {
                 message += &self.at(parameters);
             }
@@ -384,7 +382,8 @@ impl Sweep {
         ScenarioError { place, message, hint }.into()
     }
 
-    /// An error of an experiment at a point: where the parameter was written if a file says it.
+    /// An error of an experiment at a point, with the place of the parameter if it comes from a
+    /// file.
     fn refused(&self, error: ParameterError, parameters: &BTreeMap<String, Value>) -> Error {
         let Some(file) = self.spec.file() else { return error.into() };
         let (mut place, mut message) = (Place::Whole { name: file.to_owned() }, error.reason());
@@ -395,13 +394,13 @@ impl Sweep {
                     message += &format!(" (`{key}` = {})", parameters[key]);
                 }
             }
-            // Several parameters together, each of which may be.
+            // Several parameters together are invalid, while each is valid.
             None => message += &self.at(parameters),
         }
         ScenarioError { place, message, hint: error.hint() }.into()
     }
 
-    /// Which point it is, for an error.
+    /// Describes a point for an error message.
     fn at(&self, parameters: &BTreeMap<String, Value>) -> String {
         let value = |path: &str| Some(format!("`{path}` = {}", parameters.get(path)?));
         let varied: Vec<String> = self.varied().filter_map(value).collect();
@@ -409,7 +408,7 @@ impl Sweep {
     }
 }
 
-/// A parameter as an override says it. JSON's strings, numbers and lists are TOML's too; tables are
+/// Formats a parameter as an override. JSON strings, numbers and lists are valid TOML; tables are
 /// not.
 fn assignment(path: &str, value: &Value) -> String {
     let mut text = format!("{path}=");
@@ -438,7 +437,7 @@ fn toml_of(value: &Value, text: &mut String) {
                 toml_of(item, text);
             }
         }),
-        // JSON lets a delete stand as it is, TOML does not.
+        // JSON allows an unescaped DEL, TOML does not.
         plain => text.push_str(&plain.to_string().replace('\u{7f}', "\\u007f")),
     }
 }

@@ -1,4 +1,4 @@
-//! What a run said, and how it is written as octets: in logs, and between machines.
+//! Rows: the results of runs, and their encoding in logs and between machines.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use anabranch_sim::scenario::record::Metrics;
 
 use crate::address::Address;
 
-/// Names and units of metrics, by name.
+/// Names and units of metrics, sorted by name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Schema(pub Vec<(String, String)>);
 
-/// What one run said.
+/// The result of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Which run.
+    /// Identity of the run.
     pub address: Address,
-    /// What `values` are.
+    /// Metrics of `values`.
     pub schema: Arc<Schema>,
-    /// A figure for each metric; `None` if there is none, as for a transfer that has not ended.
+    /// A value for each metric; `None` if there is none, as for a transfer that did not finish.
     pub values: Box<[Option<f64>]>,
 }
 
 impl Row {
-    /// Of a run's metrics. If they are those of `like`, the two share their schema.
+    /// Creates a row from the metrics of a run. If they match `like`, the row shares that schema.
     pub fn new(address: Address, metrics: &Metrics, like: Option<&Arc<Schema>>) -> Self {
         let same = |schema: &&Arc<Schema>| {
             let known = schema.0.iter().map(|(name, unit)| (name.as_str(), unit.as_str()));
@@ -35,21 +35,21 @@ impl Row {
         Self { address, schema, values: metrics.values().map(|metric| metric.value).collect() }
     }
 
-    /// The figure of that name; `None` if the run has none.
+    /// The value of a metric; `None` if the run has none.
     pub fn get(&self, metric: &str) -> Option<f64> {
         let place = self.schema.0.binary_search_by(|(name, _)| name.as_str().cmp(metric)).ok()?;
         self.values.get(place).copied().flatten()
     }
 }
 
-/// Rows as octets, for a run that was made elsewhere.
+/// Encodes rows, to send them to another process.
 pub fn to_bytes(rows: &[Row]) -> Vec<u8> {
     let (mut octets, mut writer) = (Vec::new(), Writer::default());
     rows.iter().for_each(|row| writer.put(row, &mut octets));
     octets
 }
 
-/// Rows from octets; `None` if they are damaged or incomplete.
+/// Decodes rows; `None` if the bytes are damaged or incomplete.
 pub fn from_bytes(octets: &[u8]) -> Option<Vec<Row>> {
     let (mut rows, mut reader, mut rest) = (Vec::new(), Reader::default(), octets);
     while !rest.is_empty() {
@@ -60,14 +60,14 @@ pub fn from_bytes(octets: &[u8]) -> Option<Vec<Row>> {
     Some(rows)
 }
 
-/// Octets of a record before its content: the length of that, little-endian.
+/// Bytes before the content of a record: its length, little-endian.
 const HEAD: usize = 4;
-/// Octets of a record after its content: the beginning of its SHA-256.
+/// Bytes after the content of a record: the beginning of its SHA-256.
 const TAIL: usize = 8;
-/// Octets of a record's content, at most: what is more is damage.
+/// Upper limit of a record's content in bytes; a larger length means damage.
 const MOST: usize = 1 << 26;
 
-/// Makes records. A schema goes in front of the first row that has it.
+/// Writes records. A schema precedes the first row that uses it.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     schemas: Vec<Arc<Schema>>,
@@ -75,7 +75,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Says that the rows from here on are of a build, unless the last ones were, too.
+    /// Records that the following rows come from this build, unless the previous rows do too.
     pub(crate) fn build(&mut self, build: &str, out: &mut Vec<u8>) {
         if self.build.as_deref() != Some(build) {
             record(out, |out| {
@@ -87,7 +87,7 @@ impl Writer {
     }
 
     pub(crate) fn put(&mut self, row: &Row, out: &mut Vec<u8>) {
-        // Most rows are like the last one.
+        // Most rows have the schema of the previous row, so search from the end.
         let known = self.schemas.iter().rposition(|s| Arc::ptr_eq(s, &row.schema) || **s == *row.schema);
         let place = known.unwrap_or_else(|| {
             self.schemas.push(row.schema.clone());
@@ -105,6 +105,7 @@ impl Writer {
             out.extend_from_slice(&(place as u32).to_le_bytes());
             out.extend_from_slice(&row.address.0);
             for eight in row.values.chunks(8) {
+                // One presence bit per value; missing values take no further space.
                 let there = eight.iter().enumerate().map(|(bit, value)| u8::from(value.is_some()) << bit);
                 out.push(there.sum());
             }
@@ -133,18 +134,17 @@ fn checksum(octets: &[u8]) -> [u8; TAIL] {
     [a, b, c, d, e, f, g, h]
 }
 
-/// Understands records.
+/// Reads records.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     schemas: Vec<Arc<Schema>>,
-    /// The build of the rows that follow; `None` for those that were made before builds were told
-    /// apart.
+    /// The build of the following rows; `None` for rows from before builds were recorded.
     build: Option<String>,
 }
 
 impl Reader {
-    /// What the first record says (`None` if it is a schema or a build), and its length; `None` if
-    /// it is not whole.
+    /// Reads the first record. Returns the row (`None` for a schema or a build) and the length of
+    /// the record; `None` if the record is incomplete.
     pub(crate) fn take(&mut self, octets: &[u8]) -> Option<(Option<Row>, usize)> {
         let length = u32::from_le_bytes(octets.get(..HEAD)?.try_into().ok()?) as usize;
         let whole = (length <= MOST).then_some(HEAD + length)?;
@@ -168,12 +168,12 @@ impl Reader {
         Some((row, whole + TAIL))
     }
 
-    /// The schemas that were met, in their order.
+    /// A writer that knows the schemas read so far.
     pub(crate) fn into_writer(self) -> Writer {
         Writer { schemas: self.schemas, build: self.build }
     }
 
-    /// The build of the rows that were read last.
+    /// The build of the last row read.
     pub(crate) fn build(&self) -> Option<&str> {
         self.build.as_deref()
     }
@@ -231,7 +231,7 @@ mod tests {
         fn rows_come_back(values in prop::collection::vec(prop::collection::vec(prop::option::of(any::<f64>()), 0..20), 0..6)) {
             let rows: Vec<Row> = values.iter().zip(0..).map(|(values, number)| row(number, values)).collect();
             let again = from_bytes(&to_bytes(&rows)).expect("they are whole");
-            // NaN is not itself.
+            // Compared as text, since NaN does not equal itself.
             prop_assert_eq!(format!("{rows:?}"), format!("{again:?}"));
         }
 

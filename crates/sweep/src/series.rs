@@ -1,12 +1,11 @@
-//! Time series of the runs of a sweep: for each run and each table that has rows a file of its own,
-//! so that runs can be made side by side, in several processes, and go on where they were
-//! interrupted.
+//! Time series of the runs of a sweep. Each run has its own file for each table with rows, so that
+//! runs can execute in parallel, in several processes, and resume after an interruption.
 //!
-//! `connections/POINT-SEED-RUN.parquet` has the rows of [`anabranch_sim::series::TABLES`] behind
-//! columns that tell runs apart: `point`, the parameters, `seed` and `run`. The files of a folder
-//! together are one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
-//! `runs/POINT-SEED-RUN.parquet` has a row for the run itself; it is written last, so that a run is
-//! done once it is there.
+//! `connections/POINT-SEED-RUN.parquet` contains the rows of [`anabranch_sim::series::TABLES`],
+//! preceded by columns that identify the run: `point`, the parameters, `seed` and `run`. The files
+//! of a folder together form one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
+//! `runs/POINT-SEED-RUN.parquet` has one row for the run. It is written last, so its presence means
+//! that the run is complete.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -27,10 +26,10 @@ use crate::points::{Point, Sweep};
 use crate::table::{Column, Frame, Values, parameters};
 use crate::task::{Look, Recorder};
 
-/// How files are written.
+/// File format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// Apache Parquet, with units as metadata of columns.
+    /// Apache Parquet, with units in the metadata of columns.
     #[default]
     Parquet,
     /// CSV (RFC 4180), with units in the header.
@@ -46,18 +45,18 @@ impl Format {
     }
 }
 
-/// Where time series go, and how often there is a row.
+/// Where time series are written, and how often.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Series {
     /// The folder.
     pub folder: PathBuf,
-    /// A row of each thing at most once in that time, more than zero.
+    /// Shortest interval between two rows of the same object, greater than zero.
     pub every: Duration,
-    /// The format.
+    /// The file format.
     pub format: Format,
 }
 
-/// The table of the runs themselves, which is written last.
+/// The table of runs, written last.
 const RUNS: &str = "runs";
 
 impl Series {
@@ -65,14 +64,14 @@ impl Series {
         self.folder.join(table).join(format!("{point:05}-{seed}-{run:04}.{}", self.format.extension()))
     }
 
-    /// Whether all files of a run are there.
+    /// True if all files of a run exist.
     fn has(&self, point: usize, key: RunKey) -> bool {
         self.file(RUNS, point, key).exists()
     }
 
-    /// Makes the folder, for points of that digest, or finds that it is theirs: rows of other
-    /// points, of another interval or in other columns are no part of the same table. More seeds
-    /// and runs are.
+    /// Creates the folder for points with this digest, or checks that it belongs to them. Rows of
+    /// other points, another interval or other columns do not belong to the same table. More seeds
+    /// and runs do.
     fn claim(&self, digest: [u8; 32]) -> Result<(), Error> {
         let text = format!("{{\"points\":\"{}\",\"every_ns\":{}}}\n", Address(digest), self.every.as_nanos());
         let path = self.folder.join(format!("sweep-{}.json", self.format.extension()));
@@ -95,13 +94,14 @@ impl Series {
     }
 }
 
-/// Writes a file whole or not at all. What is left of it by a kill has a name that readers of
-/// folders skip.
+/// Writes a file atomically. A killed process leaves a file whose name readers of the folder skip.
 fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
     let failed = |error: io::Error| Error::Store { doing: "write", path: path.to_owned(), error };
     let folder = path.parent().unwrap_or(Path::new(""));
     fs::create_dir_all(folder).map_err(failed)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // In the same folder, since a rename is atomic only within one file system. The process id
+    // keeps concurrent writers apart.
     let part = folder.join(format!(".{name}.{}.part", std::process::id()));
     let written = File::create(&part).map_err(failed).and_then(|mut file| {
         fill(&mut file)?;
@@ -113,7 +113,7 @@ fn whole(path: &Path, fill: impl FnOnce(&mut File) -> Result<(), Error>) -> Resu
     written
 }
 
-/// Writes time series of all runs.
+/// Writes the time series of all runs.
 #[derive(Debug)]
 struct SeriesRecorder {
     series: Series,
@@ -131,17 +131,17 @@ impl Recorder for SeriesRecorder {
     }
 }
 
-/// The series of a run that is under way.
+/// The series of a run in progress.
 struct Recording<'r> {
     recorder: &'r SeriesRecorder,
     point: usize,
     key: RunKey,
-    /// There since the run has begun.
+    /// Present once the run has begun.
     sampler: Option<Sampler<Columns>>,
 }
 
 impl Recording<'_> {
-    /// Writes the files of the run, each whole or not at all.
+    /// Writes the files of the run, each atomically.
     fn write(&self, tables: Tables) -> Result<(), Error> {
         let Self { recorder: SeriesRecorder { series, parameters }, point, key, .. } = self;
         let mut known = vec![Column::number("point", *point as u64)];
@@ -183,13 +183,13 @@ impl Look for Recording<'_> {
 }
 
 impl Sweep {
-    /// The same, of which runs also write time series. `points` are those of [`Sweep::all_points`].
-    /// A run whose files are missing is due, though its row may be there.
+    /// Makes the runs of this sweep also write time series. `points` come from
+    /// [`Sweep::all_points`]. A run whose files are missing is due even if its row exists.
     ///
     /// # Errors
-    /// [`Error::Impossible`] of an experiment, whose runs are its own; of a parameter with the name
-    /// of a column; of a seed that is too large; of a folder that has time series of other points,
-    /// of another build, or at another interval. A folder that cannot be used.
+    /// [`Error::Impossible`] for an experiment, which executes its own runs; for a parameter with
+    /// the name of a column; for a seed that is too large; for a folder with time series of other
+    /// points, another build or another interval. Also if the folder cannot be used.
     pub fn with_series(mut self, series: Series, points: &[Point]) -> Result<Self, Error> {
         if let Some(experiment) = self.spec().experiment() {
             return Err(Error::Impossible {
@@ -214,7 +214,7 @@ impl Sweep {
                 hint: format!("take one up to {}", i64::MAX),
             });
         }
-        // Values that are spelled in another way may be columns of another type.
+        // Equal values with different spelling may become columns of different types.
         let spelled = (0..self.points()).map(|point| format!("{:?}", self.parameters(point)));
         let mut hash = Sha256::new();
         for (point, spelled) in points.iter().zip(spelled) {
@@ -228,10 +228,10 @@ impl Sweep {
     }
 }
 
-/// The columns of the tables that have rows, by name.
+/// The columns of the tables that have rows, by table name.
 pub type Tables = Vec<(&'static str, Vec<Column>)>;
 
-/// Rows as columns of each table; none as long as it has no row.
+/// Rows stored as columns of each table; no columns for a table without rows.
 #[derive(Default, Debug)]
 pub struct Columns([Vec<Values>; TABLES.len()]);
 
@@ -255,6 +255,7 @@ impl Rows for Columns {
     fn row(&mut self, table: usize, cells: &[Cell<'_>]) {
         let columns = &mut self.0[table];
         if columns.is_empty() {
+            // Columns with a unit hold numbers, others hold texts.
             columns.extend(TABLES[table].columns.iter().map(|column| match column.unit {
                 Some(_) => Values::Numbers(Vec::new()),
                 None => Values::Texts(Vec::new()),

@@ -1,8 +1,8 @@
-//! What is to be run: a scenario or an experiment, the parameters that vary, seeds, and how many
-//! runs.
+//! Specification of a sweep: a scenario or an experiment, the parameters that vary, seeds, and the
+//! number of runs.
 //!
-//! [`Spec`] is what a spec file says, every value legal. What the parameters do to the scenario is
-//! found out when its points are made ([`crate::points`]).
+//! Every value of a [`Spec`] is valid by itself. The effects of parameters on the scenario are
+//! checked when points are created ([`crate::points`]).
 
 mod distribution;
 mod file;
@@ -22,65 +22,65 @@ use crate::enough::Enough;
 use crate::error::Error;
 use crate::experiment::{Experiment, Experiments, ParameterError, Settings};
 
-/// What the runs of a sweep are runs of.
+/// What a sweep runs.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// A scenario. Parameters are paths of it.
+    /// A scenario. Parameters are paths in it.
     Scenario {
         /// Its text.
         source: Source,
-        /// The folder in which the files are that it carries.
+        /// The folder of the files that it uses.
         folder: PathBuf,
     },
-    /// An experiment, with parameters and metrics of its own.
+    /// An experiment with its own parameters and metrics.
     Experiment(&'static dyn Experiment),
 }
 
-/// A sweep as its file describes it.
+/// A parsed spec file.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What it is called.
+    /// Name of the sweep.
     pub name: String,
-    /// What is run.
+    /// What it runs.
     pub subject: Subject,
-    /// Parameters that are the same for all points, by their paths.
+    /// Parameters with the same value at all points, by path.
     pub fixed: BTreeMap<String, Value>,
-    /// The values on the axes of a grid, by their paths; the last axis is the fastest. Those of a
-    /// scenario are put in the order of their paths.
+    /// The values on the axes of a grid, by path; the last axis varies fastest. Axes of a scenario
+    /// are sorted by path.
     pub grid: Vec<(String, Vec<Value>)>,
-    /// Points that are listed, all with the same parameters. Each is combined with every point of
-    /// the grid.
+    /// Listed points, all with the same parameters. Each is combined with every point of the grid.
     pub listed: Vec<BTreeMap<String, Value>>,
-    /// Groups of axes that vary together, by their paths: all axes of a group have the same number
-    /// of values. Each group is combined with every point of the grid, and with the other groups.
+    /// Groups of axes that vary together, by path; all axes of a group have the same number of
+    /// values. Each group is combined with every point of the grid and with the other groups.
     pub zipped: Vec<BTreeMap<String, Vec<Value>>>,
-    /// Samples; every one of these is combined with every point of the grid, and with the samples
-    /// of the others.
+    /// Groups of samples. Every sample is combined with every point of the grid and with the
+    /// samples of the other groups.
     pub samples: Vec<Samples>,
-    /// Root of the samples' random streams.
+    /// Root seed of the random streams of samples.
     pub seed: u64,
-    /// Roots of the runs' random streams; the scenario's own if there is none, 1 for an experiment.
+    /// Root seeds of the random streams of runs; if empty, the scenario's own seed, or 1 for an
+    /// experiment.
     pub seeds: Vec<u64>,
-    /// How many runs every point has with each seed.
+    /// Number of runs of every point per seed.
     pub runs: Runs,
-    /// The file that says all this, if one does, and where in it each parameter was written.
+    /// Name of the spec file, if there is one, and the place of each parameter in it.
     file: Option<String>,
     places: BTreeMap<String, Place>,
-    /// The same for the values of [`Spec::listed`].
+    /// The places of the values of [`Spec::listed`].
     listed_places: Vec<BTreeMap<String, Place>>,
 }
 
-/// How many runs a point has with each seed.
+/// Number of runs of a point per seed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Runs {
-    /// So many, at least 1.
+    /// A fixed number, at least 1.
     Fixed(u64),
-    /// As many as it takes.
+    /// As many as the stopping rule requires.
     Enough(Enough),
 }
 
 impl Spec {
-    /// One run of one point. All else is set by its fields.
+    /// One run of one point. Set other properties through the fields.
     pub fn new(name: impl Into<String>, subject: Subject) -> Self {
         Self {
             name: name.into(),
@@ -99,12 +99,12 @@ impl Spec {
         }
     }
 
-    /// A grid of an experiment, from assignments such as those of a command line: `key=value`, or
-    /// `key=value,value` for an axis. The last is the fastest. Values are understood when the
-    /// points are made.
+    /// Creates a grid of an experiment from assignments such as those of a command line:
+    /// `key=value`, or `key=value,value` for an axis. The last axis varies fastest. Values are
+    /// parsed when the points are created.
     ///
     /// # Errors
-    /// A key that is unknown or set twice, or a text that is no assignment.
+    /// A key is unknown or set twice, or a text is not an assignment.
     pub fn assigned<S: AsRef<str>>(
         experiment: &'static dyn Experiment,
         assignments: &[S],
@@ -125,19 +125,19 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Reads a spec file, and the scenario that it names, or finds its experiment among
+    /// Reads a spec file and the scenario that it names, or finds its experiment among
     /// `experiments`.
     ///
     /// # Errors
-    /// A file that cannot be read, and whatever is wrong in the spec.
+    /// A file cannot be read, or the spec is invalid.
     pub fn read(path: &Path, experiments: Experiments<'_>) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::unreadable(path, e))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::parse(&path.display().to_string(), &text, folder, experiments)
     }
 
-    /// Understands the text of a spec, and reads the scenario that it names from `folder`, or finds
-    /// its experiment among `experiments`; `name` is what errors call it.
+    /// Parses the text of a spec. Reads the scenario that it names from `folder`, or finds its
+    /// experiment among `experiments`. Errors call the text `name`.
     ///
     /// # Errors
     /// As [`Spec::read`].
@@ -145,17 +145,17 @@ impl Spec {
         file::parse(name, text, file::Given::Folder(folder, experiments))
     }
 
-    /// Understands the text of a spec for a scenario that is given, whose files are in `folder`.
-    /// The spec need not name one.
+    /// Parses the text of a spec for a given scenario, whose files are in `folder`. The spec need
+    /// not name a scenario.
     ///
     /// # Errors
-    /// Whatever is wrong in the spec.
+    /// The spec is invalid.
     pub fn parse_for(name: &str, text: &str, scenario: Source, folder: &Path) -> Result<Self, Error> {
         file::parse(name, text, file::Given::Scenario(scenario, folder))
     }
 
-    /// Lets the scenario name policies that are not ours. [`crate::Job::from_json`] knows ours
-    /// only, [`crate::Job::from_json_with`] is told of others.
+    /// Allows the scenario to name custom policies. [`crate::Job::from_json`] knows only built-in
+    /// policies; [`crate::Job::from_json_with`] accepts others.
     #[must_use]
     pub fn with_policies(self, policies: Policies) -> Self {
         let subject = match self.subject {
@@ -167,7 +167,7 @@ impl Spec {
         Self { subject, ..self }
     }
 
-    /// The experiment, if it is a sweep of one.
+    /// The experiment, if the sweep has one.
     pub fn experiment(&self) -> Option<&'static dyn Experiment> {
         match self.subject {
             Subject::Experiment(experiment) => Some(experiment),
@@ -175,13 +175,13 @@ impl Spec {
         }
     }
 
-    /// The name of the file that says all this.
+    /// Name of the spec file.
     pub(crate) fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
 
-    /// Where a parameter was written, if a file says it; of a parameter of listed points, where the
-    /// first point with this value is.
+    /// Where a parameter is in the spec file, if there is one. For a parameter of listed points,
+    /// the place of the first point with this value.
     pub(crate) fn place(&self, path: &str, value: Option<&Value>) -> Option<&Place> {
         let listed = self.listed.iter().zip(&self.listed_places);
         let mut listed = listed.filter(|(point, _)| value.is_some() && point.get(path) == value);

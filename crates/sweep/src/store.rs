@@ -1,11 +1,12 @@
-//! What is done: a folder of logs to which rows are only ever added.
+//! The store of finished runs: a folder of append-only logs.
 //!
-//! Every process that writes has a log of its own, by a lock that the kernel takes back when the
-//! process dies; there may be as many as one likes, on one machine or on several that share the
-//! folder. A log is a line that says what it is, then records, each with a checksum. Rows are added
-//! with one `write`, so that a process that is killed leaves a log that is whole but perhaps for
-//! its end; whoever reads stops there, and whoever gets the log next cuts it off. A row that is
-//! there twice, because two processes made the same run, is the same row.
+//! Every writing process has its own log. It holds a lock that the kernel releases when the process
+//! dies. Any number of processes may write, on one machine or on several that share the folder. A
+//! log consists of a line that identifies the format, and of records with checksums.
+//!
+//! Rows are appended with a single `write`, so a killed process leaves a log that is valid except
+//! perhaps at its end. Readers stop there, and the next process that takes over the log truncates
+//! it. If two processes execute the same run, both rows are equal, so a duplicate is harmless.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,18 +20,18 @@ use crate::row::{Reader, Row, Schema, Writer};
 
 /// The first line of a log.
 const MAGIC: &[u8] = b"anabranch sweep log 1\n";
-/// How the name of a log ends.
+/// Suffix of the name of a log.
 const SUFFIX: &str = ".log";
 
 /// The rows of a folder.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
-    /// Whether rows outlive the store.
+    /// Whether rows are written to the folder.
     keeping: Keeping,
     rows: BTreeMap<Address, Kept>,
     schemas: Vec<Arc<Schema>>,
-    /// Rows of other builds, which stay in the folder.
+    /// Rows of other builds; they stay in the folder.
     foreign: BTreeSet<Address>,
     /// How far each log has been read.
     read: BTreeMap<PathBuf, Position>,
@@ -40,42 +41,41 @@ pub struct Store {
 /// Whether rows outlive the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Keeping {
-    /// They are written.
+    /// Rows are written to the folder.
     Folder,
-    /// Nothing is written.
+    /// Rows are only kept in memory.
     Memory,
 }
 
-/// A row without what many have in common.
+/// A row without the parts that many rows share.
 #[derive(Debug)]
 struct Kept {
     schema: Arc<Schema>,
     values: Box<[Option<f64>]>,
 }
 
-/// How far a log has been read.
+/// Read position in a log.
 #[derive(Debug, Default)]
 struct Position {
-    /// Octets that are whole.
+    /// Bytes of complete records.
     good: u64,
-    /// Octets after them that are not: a record that is being written, or never will be.
+    /// Incomplete bytes after them: a record that is being written, or was interrupted.
     torn: u64,
     reader: Reader,
 }
 
-/// The log that is ours.
+/// The log of this process.
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
     file: File,
-    /// Octets that are whole.
+    /// Bytes of complete records.
     good: u64,
     writer: Writer,
 }
 
 impl Store {
-    /// The rows of a folder, which need not be there yet. Nothing is written before the first row
-    /// is added.
+    /// Opens a folder, which need not exist yet. Nothing is written before the first row is added.
     ///
     /// # Errors
     /// [`Error::Store`] if the folder or a log cannot be read.
@@ -85,7 +85,7 @@ impl Store {
         Ok(store)
     }
 
-    /// A store without a folder: its rows are gone when it is.
+    /// Creates a store in memory; its rows are lost when it is dropped.
     pub fn in_memory() -> Self {
         Self::new(PathBuf::new(), Keeping::Memory)
     }
@@ -96,56 +96,56 @@ impl Store {
         Self { folder, keeping, rows, schemas: Vec::new(), foreign, read, log: None }
     }
 
-    /// Where they are; nowhere (an empty path) if they are in memory.
+    /// The folder; an empty path for a store in memory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// There is none.
+    /// True without rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How many rows of other builds there are. They are kept in the folder and not used: their
-    /// results need not be ours.
+    /// Number of rows of other builds. They stay in the folder but are not used, since their
+    /// results may differ.
     pub fn foreign(&self) -> usize {
         self.foreign.len()
     }
 
-    /// That run is done.
+    /// True if the run is done.
     pub fn contains(&self, address: &Address) -> bool {
         self.rows.contains_key(address)
     }
 
-    /// What that run said.
+    /// The result of a run.
     pub fn get(&self, address: &Address) -> Option<Row> {
         let kept = self.rows.get(address)?;
         Some(Row { address: *address, schema: kept.schema.clone(), values: kept.values.clone() })
     }
 
-    /// A figure of that run.
+    /// The value of one metric of a run.
     pub fn figure(&self, address: &Address, metric: &str) -> Option<f64> {
         let kept = self.rows.get(address)?;
         let place = kept.schema.0.binary_search_by(|(name, _)| name.as_str().cmp(metric)).ok()?;
         kept.values.get(place).copied().flatten()
     }
 
-    /// What that run said, without a copy.
+    /// The result of a run, without a copy.
     pub fn values(&self, address: &Address) -> Option<(&Arc<Schema>, &[Option<f64>])> {
         self.rows.get(address).map(|kept| (&kept.schema, &*kept.values))
     }
 
-    /// The names and units of that run's metrics.
+    /// Names and units of the metrics of a run.
     pub fn schema(&self, address: &Address) -> Option<&Arc<Schema>> {
         self.rows.get(address).map(|kept| &kept.schema)
     }
 
-    /// Reads what other processes have added.
+    /// Reads rows that other processes have added.
     ///
     /// # Errors
     /// [`Error::Store`] if the folder or a log cannot be read.
@@ -168,16 +168,15 @@ impl Store {
         Ok(())
     }
 
-    /// Octets at the ends of logs that are not whole: what kills have left, or what is being
-    /// written at this moment.
+    /// Number of incomplete bytes at the ends of logs: interrupted writes, or writes in progress.
     pub fn torn(&self) -> u64 {
         self.read.values().map(|position| position.torn).sum()
     }
 
-    /// Adds rows, with one write. Those that are there already are left out.
+    /// Appends rows with a single write. Existing rows are skipped.
     ///
     /// # Errors
-    /// [`Error::Store`], and none of the rows counts as added.
+    /// [`Error::Store`]; then none of the rows counts as added.
     pub fn append(&mut self, rows: &[Row]) -> Result<(), Error> {
         let new: Vec<&Row> = rows.iter().filter(|row| !self.contains(&row.address)).collect();
         if new.is_empty() {
@@ -192,15 +191,16 @@ impl Store {
         }
         let log = self.log.as_mut().expect("it was claimed above");
         let mut octets = Vec::new();
+        // Readers use only rows of their own build.
         log.writer.build(BUILD, &mut octets);
         new.iter().for_each(|row| log.writer.put(row, &mut octets));
         if let Err(error) = log.file.write_all(&octets) {
-            // A part may be there. It is cut off, and if even that fails, it is a torn end like any
-            // other.
+            // A part of the rows may have been written. It is truncated; if that fails too, readers
+            // skip it like any incomplete end.
             let _ = log.file.set_len(log.good);
             let error = Error::unwritten(&log.path, error);
-            // The writer believes that its schemas are written: the next append begins with the log
-            // anew.
+            // The writer assumes that its schemas are written, so the next append takes a log again
+            // from the start.
             self.log = None;
             return Err(error);
         }
@@ -211,17 +211,18 @@ impl Store {
         Ok(())
     }
 
-    /// Waits until what was added is on the disk. Without it rows survive the death of the process,
-    /// but perhaps not that of the machine.
+    /// Waits until added rows are on the disk. Without it, rows survive the death of the process,
+    /// but perhaps not a failure of the machine.
     ///
     /// # Errors
-    /// [`Error::Store`] if the disk cannot.
+    /// [`Error::Store`] if the disk fails.
     pub fn sync(&self) -> Result<(), Error> {
         let Some(log) = &self.log else { return Ok(()) };
         log.file.sync_data().map_err(|error| Error::unwritten(&log.path, error))
     }
 
     fn keep(&mut self, row: Row) {
+        // Rows of a sweep share few schemas, and usually the latest one.
         let known = self.schemas.iter().rposition(|s| Arc::ptr_eq(s, &row.schema) || **s == *row.schema);
         let place = known.unwrap_or_else(|| {
             self.schemas.push(row.schema.clone());
@@ -231,7 +232,7 @@ impl Store {
         self.rows.insert(row.address, Kept { schema, values: row.values });
     }
 
-    /// Reads on where a log was left.
+    /// Continues reading a log.
     fn catch_up(&mut self, path: &Path, file: &mut File) -> io::Result<()> {
         let mut position = self.read.remove(path).unwrap_or_default();
         file.seek(SeekFrom::Start(position.good))?;
@@ -244,7 +245,7 @@ impl Store {
                     position.good = MAGIC.len() as u64;
                     rest = records;
                 }
-                // A process has died while it made the log, or is about to write.
+                // A process died while it created the log, or is about to write.
                 None if MAGIC.starts_with(rest) => rest = &[],
                 None => {
                     return Err(io::Error::new(
@@ -270,7 +271,7 @@ impl Store {
         Ok(())
     }
 
-    /// A log that nobody writes, or a new one.
+    /// Takes over a log without a writer, or creates one.
     fn claim(&mut self) -> Result<Log, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -301,7 +302,7 @@ impl Store {
         unreachable!("there are more numbers than files")
     }
 
-    /// Makes a log ours, if nobody has it.
+    /// Takes over a log if no process holds its lock.
     fn take(&mut self, path: &Path, mut file: File) -> Result<Option<Log>, Error> {
         let failed = |error| Error::unwritten(path, error);
         match file.try_lock() {
@@ -309,9 +310,13 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
+        // Under the lock, read the rest of the log: the previous owner may have appended rows
+        // since.
         self.catch_up(path, &mut file).map_err(failed)?;
         let position = self.read.remove(path).unwrap_or_default();
         let mut good = position.good;
+        // The owner of the lock is the only writer, so an incomplete end is left over from a killed
+        // process.
         file.set_len(good).map_err(failed)?;
         file.seek(SeekFrom::Start(good)).map_err(failed)?;
         if good == 0 {
@@ -322,7 +327,7 @@ impl Store {
     }
 }
 
-/// The logs of a folder, by their names; none if there is no folder.
+/// The logs of a folder, sorted by name; none if there is no folder.
 fn logs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::Store { doing: "read", path: folder.to_owned(), error };
     let entries = match fs::read_dir(folder) {

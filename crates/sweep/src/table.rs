@@ -1,12 +1,12 @@
 //! The rows of a sweep as a table: Arrow, Parquet, CSV. One row for every run, in the order of
 //! points, seeds and runs.
 //!
-//! A row has the number of its point, every parameter that the spec fixes or varies, seed, run,
-//! hash of the resolved scenario, version, the number of gateways that `"best"` stands for
-//! (`chosen.transfer.NAME.gateways`), and every metric that some run of the sweep has; a run that
-//! lacks it has null. Quantities are numbers in SI units. A column's unit is in its metadata
-//! (`unit`), and in CSV in the header after the name, as in `link.radio.delay [s]`; what has no
-//! unit has neither.
+//! A row contains the number of its point, every parameter that the spec fixes or varies, seed,
+//! run, hash of the resolved scenario, version, the number of gateways chosen for `"best"`
+//! (`chosen.transfer.NAME.gateways`), and every metric of any run of the sweep; null if the run
+//! lacks it. Quantities are numbers in SI units. The unit of a column is in its metadata (`unit`),
+//! and in CSV in the header after the name, as in `link.radio.delay [s]`. Columns without a unit
+//! have neither.
 
 mod column;
 mod csv;
@@ -31,17 +31,17 @@ use column::Parameter;
 
 pub use frame::{Column, Frame, Values};
 
-/// Rows that are made at once.
+/// Number of rows per batch.
 const BATCH: usize = 8_192;
 
-/// What the runs of a sweep said.
+/// The table of a sweep's results.
 #[derive(Debug)]
 pub struct Table<'t> {
     store: &'t Store,
     sweep: &'t Sweep,
     points: &'t [Point],
     parameters: Vec<Parameter>,
-    /// The transfers that say `gateways = "best"` at some point.
+    /// The transfers with `gateways = "best"` at some point.
     chosen: Vec<String>,
     metrics: Vec<String>,
     schema: SchemaRef,
@@ -50,7 +50,7 @@ pub struct Table<'t> {
     unmet: Vec<usize>,
 }
 
-/// Which run a row is.
+/// Identifies the run of a row.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     point: usize,
@@ -59,10 +59,11 @@ struct Entry {
 }
 
 impl<'t> Table<'t> {
-    /// The rows that a store has for the points of a sweep (see [`Sweep::all_points`]).
+    /// Creates the table of the rows that a store has for the points of a sweep (see
+    /// [`Sweep::all_points`]).
     ///
     /// # Errors
-    /// [`Error::Table`] if two columns would have one name.
+    /// [`Error::Table`] if two columns have the same name.
     pub fn new(sweep: &'t Sweep, points: &'t [Point], store: &'t Store) -> Result<Self, Error> {
         let (mut rows, mut missing, mut unmet) = (Vec::new(), 0, Vec::new());
         let mut metrics: BTreeMap<&str, &str> = BTreeMap::new();
@@ -101,7 +102,7 @@ impl<'t> Table<'t> {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Table(format!("a parameter and a metric are both called `{}`", twice[0])));
         }
-        // What a reader of the file cannot tell from the columns.
+        // Metadata that a reader cannot derive from the columns.
         let json = |value: serde_json::Result<String>| value.map_err(|e| Error::Table(e.to_string()));
         let parameter_names = json(serde_json::to_string(&sweep.names().collect::<Vec<_>>()))?;
         let varied = json(serde_json::to_string(&sweep.varied().collect::<Vec<_>>()))?;
@@ -124,23 +125,22 @@ impl<'t> Table<'t> {
         Ok(Self { store, sweep, points, parameters, chosen, metrics, schema, rows, missing, unmet })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// There is none.
+    /// True without rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Runs that are not there yet, as far as is known by now.
+    /// Number of missing runs, as far as known.
     pub fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// Points that have as many runs as are allowed, and whose mean is not known as well as it was
-    /// to be.
+    /// Points that have reached the upper limit of runs without the required precision.
     pub fn unmet(&self) -> &[usize] {
         &self.unmet
     }
@@ -150,7 +150,7 @@ impl<'t> Table<'t> {
         &self.metrics
     }
 
-    /// A metric's unit.
+    /// The unit of a metric.
     ///
     /// # Errors
     /// [`Error::Impossible`] if no run has that metric.
@@ -161,13 +161,13 @@ impl<'t> Table<'t> {
         Ok(field.metadata().get("unit").map_or("1", |unit| unit))
     }
 
-    /// A metric over the runs of a point that have it; `None` if there is none.
+    /// Summary of a metric over the runs of a point that have it; `None` if there are none.
     pub fn summary(&self, point: usize, metric: &str) -> Option<Summary> {
         Summary::of(&self.values(point, metric)).ok()
     }
 
-    /// The median latency of a transfer over all runs of a point, those included in which it was
-    /// not delivered; `None` if it was delivered in all, or if the metric is no latency.
+    /// The median latency of a transfer over all runs of a point, including runs that did not
+    /// deliver it; `None` if all runs delivered it, or the metric is not a latency.
     pub fn survival(&self, point: usize, metric: &str) -> Option<Median> {
         let censored = self.values(point, &censored_by(metric)?);
         if censored.is_empty() {
@@ -176,14 +176,14 @@ impl<'t> Table<'t> {
         Some(Survival::of(&self.values(point, metric), &censored).ok()?.median())
     }
 
-    /// What the runs of a point that have a metric say.
+    /// The values of a metric over the runs of a point that have it.
     fn values(&self, point: usize, metric: &str) -> Vec<f64> {
         let start = self.rows.partition_point(|entry| entry.point < point);
         let of_point = self.rows[start..].iter().take_while(|entry| entry.point == point);
         of_point.filter_map(|entry| self.store.figure(&entry.address, metric)).collect()
     }
 
-    /// How many rows a point has.
+    /// Number of rows of a point.
     pub fn runs(&self, point: usize) -> usize {
         let start = self.rows.partition_point(|entry| entry.point < point);
         self.rows[start..].iter().take_while(|entry| entry.point == point).count()
@@ -194,15 +194,15 @@ impl<'t> Table<'t> {
         self.schema.clone()
     }
 
-    /// The whole table.
+    /// The whole table as one batch.
     ///
     /// # Errors
-    /// [`Error::Table`], which would be a fault of ours.
+    /// [`Error::Table`], which would be a bug of this crate.
     pub fn batch(&self) -> Result<RecordBatch, Error> {
         self.part(&self.rows)
     }
 
-    /// The table in portions of a few thousand rows.
+    /// The table in batches of a few thousand rows.
     pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, Error>> + '_ {
         self.rows.chunks(BATCH).map(|rows| self.part(rows))
     }
@@ -212,7 +212,7 @@ impl<'t> Table<'t> {
         let numbers =
             |number: fn(&Entry) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(number)));
         columns.push(numbers(|entry| entry.point as u64));
-        // Rows of a point stand together.
+        // Rows of a point are adjacent.
         let mut known: Option<(usize, BTreeMap<String, serde_json::Value>)> = None;
         let mut builders: Vec<_> = self.parameters.iter().map(Parameter::builder).collect();
         for entry in rows {
@@ -241,7 +241,7 @@ impl<'t> Table<'t> {
 
     fn metric_columns(&self, rows: &[Entry]) -> Vec<ArrayRef> {
         let mut columns: Vec<Vec<Option<f64>>> = vec![Vec::with_capacity(rows.len()); self.metrics.len()];
-        // Where the metrics of a schema belong; the first of what differs is found by name.
+        // Maps the metrics of a schema to columns; computed again only when the schema changes.
         let mut places: Option<(Arc<row::Schema>, Vec<Option<usize>>)> = None;
         for entry in rows {
             let Some((schema, values)) = self.store.values(&entry.address) else {
@@ -260,33 +260,32 @@ impl<'t> Table<'t> {
         columns.into_iter().map(|column| Arc::new(Float64Array::from(column)) as ArrayRef).collect()
     }
 
-    /// Writes the table as Parquet. The same rows make the same octets.
+    /// Writes the table as Parquet. Equal rows yield equal bytes.
     ///
     /// # Errors
-    /// [`Error::Table`], with what the writer says.
+    /// [`Error::Table`] with the writer's message.
     pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<(), Error> {
         write::parquet(out, &self.schema, &mut self.batches())
     }
 
-    /// Writes the table as CSV (RFC 4180), with a header; null is an empty field.
+    /// Writes the table as CSV (RFC 4180) with a header; null is an empty field.
     ///
     /// # Errors
-    /// [`Error::Table`], with what the writer says.
+    /// [`Error::Table`] with the writer's message.
     pub fn write_csv<W: Write>(&self, out: W) -> Result<(), Error> {
         write::csv(out, &self.schema, &mut self.batches())
     }
 
-    /// The table as an Arrow stream, which every library of data frames reads.
+    /// Writes the table as an Arrow stream, which all data frame libraries read.
     ///
     /// # Errors
-    /// [`Error::Table`], with what the writer says.
+    /// [`Error::Table`] with the writer's message.
     pub fn write_ipc<W: Write>(&self, out: W) -> Result<(), Error> {
         write::ipc(out, &self.schema, &mut self.batches())
     }
 }
 
-/// The parameters as columns with a value for each point, of the types that they have in the table
-/// of the sweep.
+/// The parameters as columns with a value for each point, with the types of the sweep's table.
 pub(crate) fn parameters(sweep: &Sweep) -> Vec<Column> {
     let parameters: Vec<Parameter> = sweep.names().map(|name| Parameter::new(sweep, name)).collect();
     let mut builders: Vec<_> = parameters.iter().map(Parameter::builder).collect();
@@ -307,7 +306,7 @@ fn plain(name: &str, kind: DataType) -> Field {
     Field::new(name, kind, false)
 }
 
-/// A field's metadata.
+/// Metadata of a field.
 fn unit_of(unit: &str) -> HashMap<String, String> {
     if unit == "1" { HashMap::new() } else { [("unit".to_owned(), unit.to_owned())].into() }
 }

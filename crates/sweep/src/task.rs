@@ -1,4 +1,4 @@
-//! What makes the runs of a point: a scenario that is simulated, or an experiment that measures.
+//! Executes the runs of a point: a scenario that is simulated, or an experiment.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,10 +13,10 @@ use crate::address::{Files, Root, RunKey};
 use crate::clock::Began;
 use crate::experiment::{self, Chance, Experiment, RunError};
 
-/// What makes the runs of a point.
+/// Executes the runs of a point.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
-    /// A scenario, with the contents that it carries.
+    /// A scenario, with the contents of its files.
     Scenario { scenario: Arc<Scenario>, files: Arc<Files> },
     /// A point of an experiment.
     Experiment(Arc<Trial>),
@@ -27,7 +27,7 @@ pub(crate) enum Task {
 pub(crate) struct Trial {
     pub(crate) experiment: &'static dyn Experiment,
     pub(crate) point: Box<dyn experiment::Point>,
-    /// What all runs say, where nothing is random: one is made for all.
+    /// The result of all runs if nothing is random; one run is executed for all.
     all: OnceLock<Result<Metrics, RunError>>,
 }
 
@@ -46,7 +46,7 @@ impl Trial {
 }
 
 impl Task {
-    /// The scenario that is run.
+    /// The scenario.
     pub(crate) fn scenario(&self) -> &Scenario {
         match self {
             Self::Scenario { scenario, .. } => scenario,
@@ -54,7 +54,7 @@ impl Task {
         }
     }
 
-    /// What the identities of the runs have in common. Those of an experiment depend on its meters
+    /// The common part of the identities of the runs. For an experiment it depends on the metrics,
     /// and on parameters that the scenario may not show.
     pub(crate) fn root(&self) -> Root {
         match self {
@@ -68,8 +68,8 @@ impl Task {
         }
     }
 
-    /// Makes one run; `None` if `is_over` was true before it ended. A run of an experiment is not
-    /// interrupted, and not looked at.
+    /// Executes one run; `None` if `is_over` became true before its end. The run of an experiment
+    /// is neither interrupted nor observed.
     pub(crate) fn run(
         &self,
         key: RunKey,
@@ -84,34 +84,33 @@ impl Task {
     }
 }
 
-/// Slices of simulated time after each of which one asks whether to go on, at least.
+/// Minimum number of slices of simulated time; after each one, cancellation is checked.
 const SLICES: u64 = 64;
-/// The first slice; those that take no time are followed by longer ones.
+/// Length of the first slice; slices that take no real time are followed by longer ones.
 const FIRST: Duration = Duration::from_millis(1);
-/// Real time that a slice should take, from and to: a run that is to stop goes on for that long at
-/// most.
+/// Shortest and longest real time of a slice: a cancelled run continues for at most that long.
 const QUICK: Real = Real::from_millis(5);
 const SLOW: Real = Real::from_millis(50);
 
-/// Looks at a run from beside it.
+/// Observes a run.
 pub(crate) trait Look {
-    /// A run begins.
+    /// Called at the beginning of a run.
     fn begin(&mut self, scenario: &Scenario, planned: &Planned, sim: &mut Simulation);
     /// As [`Simulation::run_until`].
     fn run_until(&mut self, sim: &mut Simulation, to: Instant) -> Pause;
-    /// The run is over.
+    /// Called at the end of a run.
     fn end(&mut self, sim: &mut Simulation) -> Result<(), RunError>;
 }
 
-/// Keeps more of runs than their rows.
+/// Records more of runs than their rows.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
-    /// Whether all that it keeps of a run is there already.
+    /// True if everything that it records of a run exists.
     fn has(&self, point: usize, key: RunKey) -> bool;
-    /// What looks at a run, and keeps what it has seen.
+    /// Creates the observer of a run.
     fn look(&self, point: usize, key: RunKey) -> Box<dyn Look + '_>;
 }
 
-/// Looks at nothing.
+/// Observes nothing.
 pub(crate) struct Blind;
 
 impl Look for Blind {
@@ -126,7 +125,7 @@ impl Look for Blind {
     }
 }
 
-/// [`Scenario::run`], which can be stopped and looked at.
+/// As [`Scenario::run`], with cancellation and observation.
 fn simulate(
     scenario: &Scenario,
     key: RunKey,
@@ -149,7 +148,7 @@ fn simulate(
             look.end(&mut sim)?;
             return Ok(Some(scenario.metrics(&planned, &sim)));
         }
-        // Where slices end does not show in what a run says.
+        // The boundaries of slices do not affect the results of a run.
         let took = began.elapsed();
         if took < QUICK {
             slice = Duration::from_nanos(slice.as_nanos() * 2).min(longest);

@@ -1,4 +1,4 @@
-//! Quantities in serde's formats: strings, and numbers where they need no unit.
+//! Quantities in serde formats: strings, and numbers if no unit is needed.
 
 use std::fmt;
 
@@ -9,10 +9,11 @@ use super::{
     Length, Limit, Probability, QueueSize, Rate, Size, Span, Speed, UnitError, did_you_mean, length,
 };
 
-/// Between message and hint of an error that a deserialiser passes on.
+/// Separates message and hint in an error that a deserialiser passes on.
 pub const HINT_MARK: &str = "; hint: ";
 
-/// A hint from what a deserialiser says of an unknown key or value and of those that it knows.
+/// Derives a hint from a deserialiser's message about an unknown key or value, which lists the
+/// known ones.
 pub fn hint_from(message: &str) -> Option<String> {
     if !message.starts_with("unknown ") || message.starts_with("unknown unit") {
         return None;
@@ -22,7 +23,7 @@ pub fn hint_from(message: &str) -> Option<String> {
     did_you_mean(word, quoted)
 }
 
-/// What is wrong, as a deserialiser passes it on.
+/// Converts an error for a deserialiser.
 fn said<E: serde::de::Error>(error: UnitError) -> E {
     match error.hint() {
         Some(hint) => E::custom(format_args!("{error}{HINT_MARK}{hint}")),
@@ -30,7 +31,7 @@ fn said<E: serde::de::Error>(error: UnitError) -> E {
     }
 }
 
-/// A quantity that is written as a string.
+/// Implements serde for a quantity that is written as a string.
 macro_rules! quantity {
     ($type:ident) => {
         impl Serialize for $type {
@@ -50,7 +51,7 @@ macro_rules! quantity {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(said)
                     }
-                    // A number alone lacks its unit; the error of the text says so.
+                    // A bare number has no unit; parsing its text yields that error.
                     fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
                         number.to_string().parse().map_err(said)
                     }
@@ -123,7 +124,7 @@ impl Serialize for Probability {
     }
 }
 
-/// Reads a [`Probability`], for values that may be one or something else.
+/// Reads a [`Probability`], for values that may be a probability or something else.
 #[derive(Debug)]
 pub struct ProbabilityVisitor;
 

@@ -1,10 +1,11 @@
-//! Lengths, which may also be bare numbers: of metres.
+//! Lengths. A bare number is in metres.
 
 use std::str::FromStr;
 
 use super::{UnitError, Units, parse};
 
-/// A length in metres: a number, or a string such as `"50 m"`, which is read to the millimetre.
+/// A length in metres: a number, or a string such as `"50 m"`, which is read with a precision of
+/// one millimetre.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub struct Length(pub f64);
 

@@ -1,12 +1,12 @@
-//! Quantities as text: a number and a unit in one string, such as `250 kbit/s`, and what names the
-//! text that is wrong.
+//! Quantities as text: a number and a unit in one string, such as `250 kbit/s`, with errors that
+//! quote the wrong text.
 //!
 //! The number is decimal, without sign or exponent; a space before the unit is optional. Arithmetic
-//! is exact in integers; a rate or time finer than the base unit (bit/s, nanosecond) is rounded to
-//! the nearest. Bytes and packets are whole.
+//! is exact in integers. A rate or time finer than the base unit (bit/s, nanosecond) is rounded to
+//! the nearest one. Bytes and packets must be whole.
 //!
 //! Features: `serde` reads and writes quantities as strings, `schema` describes them as JSON
-//! Schema, `text` parses TOML in which every value knows its line and column.
+//! Schema, and `text` parses TOML with the line and column of every value.
 
 #![forbid(unsafe_code)]
 
@@ -38,7 +38,7 @@ pub use speed::Speed;
 pub use word::{WordError, keys_of, word, word_of, words_of};
 pub use words::{did_you_mean, nearest, quoted};
 
-/// Bit/s, at least 1.
+/// A data rate in bit/s, at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rate(pub u64);
 
@@ -46,21 +46,21 @@ pub struct Rate(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Span(pub Duration);
 
-/// Octets.
+/// A size in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Size(pub u64);
 
-/// How much a queue holds at most.
+/// Upper limit of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueLimit {
     /// Number of packets.
     Packets(u32),
-    /// Bytes of whole packets, IP header included.
+    /// Bytes of whole packets, including IP headers.
     Bytes(u64),
 }
 
 impl QueueLimit {
-    /// That many packets, or octets, are more than the limit.
+    /// True if this number of packets, or of bytes, exceeds the limit.
     #[inline]
     pub fn is_exceeded(self, packets: usize, octets: u64) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl QueueLimit {
         }
     }
 
-    /// Which of two is less; `None` if they are in different units.
+    /// Compares two limits; `None` if they have different units.
     pub fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Packets(this), Self::Packets(other)) => Some(this.cmp(&other)),
@@ -79,51 +79,51 @@ impl QueueLimit {
     }
 }
 
-/// A [`QueueLimit`] as text; "unlimited" is the largest number of packets.
+/// A [`QueueLimit`] as text. "unlimited" is stored as the largest number of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueSize(pub QueueLimit);
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnitError {
-    /// It does not begin with a number.
+    /// The text does not begin with a number.
     #[error("`{text}` does not begin with a number; expected {expected}")]
     NoNumber {
         /// The text.
         text: String,
-        /// What was expected.
+        /// The expected form.
         expected: &'static str,
     },
-    /// It is negative.
+    /// The number is negative.
     #[error("`{0}` is negative")]
     Negative(String),
-    /// It is zero where that makes no sense.
+    /// The number is zero, which is not allowed here.
     #[error("`{0}` is zero")]
     Zero(String),
-    /// It has no unit.
+    /// The unit is missing.
     #[error("`{text}` has no unit; expected {expected}")]
     NoUnit {
         /// The text.
         text: String,
-        /// What was expected.
+        /// The expected form.
         expected: &'static str,
     },
-    /// Its unit is none of those.
+    /// The unit is unknown.
     #[error("unknown unit `{unit}`, expected one of {}", quoted(.known.iter()))]
     UnknownUnit {
         /// The unit.
         unit: String,
-        /// Those that are known.
+        /// The known units.
         known: Vec<&'static str>,
     },
-    /// It is a part of a packet.
+    /// The number of packets is not whole.
     #[error("`{0}` is not a whole number of packets")]
     PartOfPacket(String),
-    /// It is a part of a byte.
+    /// The number of bytes is not whole.
     #[error("`{0}` is not a whole number of bytes")]
     PartOfByte(String),
-    /// It does not fit in 64 bits of the base unit.
+    /// The quantity exceeds 64 bits of the base unit.
     #[error("`{0}` is too large")]
     TooLarge(String),
 }
@@ -152,7 +152,8 @@ const PACKETS: Units = &[("packets", 1), ("packet", 1)];
 /// The word for a queue without a limit.
 const UNLIMITED: &str = "unlimited";
 
-/// A number and a unit, in the base unit, rounded to the nearest; bytes are whole.
+/// Parses a number and a unit into the base unit. Rates and times are rounded to the nearest; bytes
+/// must be whole.
 fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'static str), UnitError> {
     let text = text.trim();
     if text.starts_with('-') {
@@ -169,7 +170,7 @@ fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'
         return Err(UnitError::NoUnit { text: text.to_owned(), expected });
     }
     let known = || units.iter().flat_map(|table| table.iter());
-    // A micro sign is two different letters in Unicode.
+    // Unicode has two characters for the micro sign.
     let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
     let Some((name, factor)) = known().find(|(name, _)| *name == plain) else {
         let known = known().map(|(name, _)| *name).collect();
@@ -182,10 +183,10 @@ fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'
     Ok((value, name))
 }
 
-/// `whole.part * factor`, rounded to the nearest, and whether nothing was rounded.
+/// `whole.part * factor`, rounded to the nearest, and whether it is exact.
 fn scaled(whole: &str, part: &str, factor: u64) -> Option<(u64, bool)> {
     let finer = part.bytes().skip(18).any(|digit| digit != b'0');
-    // Eighteen decimals are finer than any base unit needs.
+    // No base unit needs more than eighteen decimals.
     let part = &part[..part.len().min(18)];
     let scale = 10u128.pow(part.len() as u32);
     let digits: u128 = format!("{whole}{part}").parse().ok()?;
@@ -194,7 +195,7 @@ fn scaled(whole: &str, part: &str, factor: u64) -> Option<(u64, bool)> {
     Some((value, exact % scale == 0 && !finer))
 }
 
-/// The largest unit in which it is a whole number.
+/// Formats a value in the largest unit in which it is a whole number.
 fn show(f: &mut fmt::Formatter<'_>, value: u64, units: Units) -> fmt::Result {
     let fits = |(_, factor): &&(&str, u64)| value != 0 && value.is_multiple_of(*factor);
     let (name, factor) = units.iter().filter(fits).max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
@@ -202,18 +203,18 @@ fn show(f: &mut fmt::Formatter<'_>, value: u64, units: Units) -> fmt::Result {
 }
 
 impl Rate {
-    /// What an error says that was expected.
+    /// The expected form, for errors.
     const EXPECTED: &'static str = "a rate such as \"250 kbit/s\"";
 }
 
 impl Span {
-    /// What an error says that was expected.
+    /// The expected form, for errors.
     const EXPECTED: &'static str = "a span of time such as \"25 ms\"";
 
-    /// Parses a span that is longer than zero.
+    /// Parses a span that must be greater than zero.
     ///
     /// # Errors
-    /// As `parse` reports them, and [`UnitError::Zero`].
+    /// Those of `parse`, and [`UnitError::Zero`].
     pub fn positive(text: &str) -> Result<Duration, UnitError> {
         match text.parse()? {
             Self(span) if span.is_zero() => Err(UnitError::Zero(text.to_owned())),
@@ -223,15 +224,15 @@ impl Span {
 }
 
 impl Size {
-    /// What an error says that was expected.
+    /// The expected form, for errors.
     const EXPECTED: &'static str = "a size such as \"129 kB\"";
 }
 
 impl QueueSize {
-    /// What an error says that was expected.
+    /// The expected form, for errors.
     const EXPECTED: &'static str = "a queue size such as \"100 packets\" or \"64 kB\", or \"unlimited\"";
 
-    /// No number of packets that a simulation can hold.
+    /// A number of packets that no simulation can reach.
     pub const UNLIMITED: Self = Self(QueueLimit::Packets(u32::MAX));
 }
 
@@ -286,7 +287,7 @@ impl fmt::Display for Rate {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nobody says "1 min" for a time-out of 60 s.
+        // Minutes are not used: "60 s" is more common for a timeout than "1 min".
         show(f, self.0.as_nanos(), &SPANS[..4])
     }
 }
@@ -308,11 +309,12 @@ impl fmt::Display for QueueSize {
 }
 
 impl UnitError {
-    /// What the writer may have meant.
+    /// What the author may have meant.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownUnit { unit, known } => {
-                // "kbps" and "kb/s" are farther from "kbit/s" by letters than by meaning.
+                // "kbps" and "kb/s" differ from "kbit/s" by several letters but have the same
+                // meaning.
                 let bits = unit.replace("bps", "bit/s").replace("b/s", "bit/s");
                 did_you_mean(&bits, known.iter())
             }
@@ -326,11 +328,11 @@ impl UnitError {
     }
 }
 
-/// A number of something, or the word `none` or `off`.
+/// A number, or the word `none` or `off`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Limit(pub Option<u32>);
 
-/// A probability in 0..=1: a number, or a string in percent such as `"2 %"`.
+/// A probability in 0..=1: a number, or a percentage such as `"2 %"`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Probability(pub f64);
 

@@ -1,4 +1,4 @@
-//! Quantities of any kind, for those who draw values without knowing what they are for.
+//! Quantities of any kind, for code that draws values without knowing their purpose.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use super::length::LENGTHS;
 use super::speed::SPEEDS;
 use super::{PACKETS, RATES, SIZES, SPANS, UnitError, parse};
 
-/// A quantity in the base unit of its kind, which is what the kind is told by.
+/// A quantity in the base unit of its kind. The base unit identifies the kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quantity {
-    /// How many base units.
+    /// Number of base units.
     pub value: u64,
-    /// The base unit: `bit/s`, `ns`, `B`, `packets`, `mm` or `mm/h`.
+    /// Base unit: `bit/s`, `ns`, `B`, `packets`, `mm` or `mm/h`.
     pub unit: &'static str,
 }
 

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{Length, Limit, Probability, QueueSize, Rate, Size, Span, Speed};
 
-/// A quantity that is written as a string.
+/// Implements a schema for a quantity that is written as a string.
 macro_rules! quantity {
     ($type:ident, $pattern:literal, $doc:literal) => {
         impl JsonSchema for $type {

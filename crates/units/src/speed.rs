@@ -5,19 +5,19 @@ use std::str::FromStr;
 
 use super::{UnitError, Units, parse, show};
 
-/// Millimetres per hour, in which both m/s and km/h are whole.
+/// A speed in millimetres per hour, a unit in which m/s and km/h are both whole numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Speed(pub u64);
 
-/// The base unit first.
+/// The units of speed, base unit first.
 pub(super) const SPEEDS: Units =
     &[("mm/h", 1), ("mm/s", 3_600), ("cm/s", 36_000), ("m/s", 3_600_000), ("km/h", 1_000_000)];
 
 impl Speed {
-    /// What an error says that was expected.
+    /// The expected form, for errors.
     pub(super) const EXPECTED: &'static str = "a speed such as \"5 m/s\" or \"30 km/h\"";
 
-    /// Metres per second.
+    /// The speed in metres per second.
     pub fn as_m_per_s(self) -> f64 {
         self.0 as f64 / 3.6e6
     }

@@ -1,5 +1,4 @@
-//! TOML as text in which every value knows where it stands, so that an error can name its line and
-//! column.
+//! TOML text whose values carry their position, so that errors can name line and column.
 
 mod reader;
 
@@ -12,36 +11,36 @@ use toml::de::{DeTable, DeValue};
 
 pub use reader::{ReadError, read, read_tree};
 
-/// What is wrong in a file or in an override of the command line.
+/// An error in a file or in an override of the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextError {
-    /// The place.
+    /// Position of the error.
     pub place: Place,
     /// What is wrong, and what was expected.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// The place of an error.
+/// Position of an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// In the file.
+    /// A position in a file.
     File {
-        /// Its name.
+        /// Name of the file.
         name: String,
-        /// Line, from 1.
+        /// Line, counted from 1.
         line: usize,
-        /// Column in characters, from 1.
+        /// Column in characters, counted from 1.
         column: usize,
-        /// The bytes of the file.
+        /// Byte range in the file.
         span: Range<usize>,
     },
     /// In an override.
     Override(String),
-    /// In the file as a whole.
+    /// A file as a whole.
     Whole {
-        /// Its name.
+        /// Name of the file.
         name: String,
     },
 }
@@ -73,7 +72,7 @@ pub type Tree<'s> = Spanned<DeTable<'s>>;
 /// A value in a [`Tree`].
 pub type Node<'s> = Spanned<DeValue<'s>>;
 
-/// A TOML text and the name that errors call it by.
+/// A TOML text and its name in error messages.
 #[derive(Clone, Debug)]
 pub struct Text {
     name: String,
@@ -82,20 +81,20 @@ pub struct Text {
 }
 
 impl Text {
-    /// `name` is usually the file's path.
+    /// Creates a text. `name` is usually the path of the file.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into().into() }
     }
 
-    /// The text as it was given.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Parses the text. The meaning of its keys is the caller's.
+    /// Parses the text. The caller interprets the keys.
     ///
     /// # Errors
-    /// The place at which the text is not TOML.
+    /// The position at which the text is not valid TOML.
     pub fn tree(&self) -> Result<Tree<'_>, TextError> {
         DeTable::parse(&self.text).map_err(|error| TextError {
             place: error.span().map_or_else(|| self.whole(), |span| self.place(span)),
@@ -104,7 +103,7 @@ impl Text {
         })
     }
 
-    /// The place of a range of bytes.
+    /// The position of a byte range.
     pub fn place(&self, span: Range<usize>) -> Place {
         let before = self.text.get(..span.start).unwrap_or(&self.text);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
@@ -113,7 +112,7 @@ impl Text {
         Place::File { name: self.name.clone(), line, column, span }
     }
 
-    /// The text as a whole.
+    /// The text as a whole, as a position.
     pub fn whole(&self) -> Place {
         Place::Whole { name: self.name.clone() }
     }

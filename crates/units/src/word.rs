@@ -1,4 +1,4 @@
-//! The words of enums and the keys of structs, as serde knows them.
+//! The names of enum variants and struct fields as serde uses them.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::de::value::{self, StrDeserializer};
 use serde::de::{DeserializeOwned, Error, IntoDeserializer, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 
-/// Why a word is no value of an enum.
+/// Why a word is not a value of an enum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WordError {
-    /// The enum has other words, which are these.
+    /// The enum has no such word; these are its words.
     Unknown(&'static [&'static str]),
-    /// The enum has the word, but not without a value beside it.
+    /// The word needs a value.
     Other(String),
 }
 
@@ -36,10 +36,10 @@ impl Error for WordError {
     }
 }
 
-/// The value for a word.
+/// Parses a word as an enum value.
 ///
 /// # Errors
-/// If `T` does not have the word, or has it only with a value beside it.
+/// `T` does not have the word, or the word needs a value.
 pub fn word<T: DeserializeOwned>(text: &str) -> Result<T, WordError> {
     let deserializer: StrDeserializer<'_, WordError> = text.into_deserializer();
     T::deserialize(deserializer)
@@ -79,7 +79,7 @@ pub fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
         }
     }
     let mut keys: &[&str] = &[];
-    // It says which fields it has and gets no value.
+    // Deserialising reports the names of the fields, and then fails without a value.
     let _ = T::deserialize(Keys(&mut keys));
     keys
 }
@@ -87,7 +87,7 @@ pub fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
 /// The word for a value.
 ///
 /// # Panics
-/// If the value is not written as one word.
+/// If the value is not serialised as a single word.
 pub fn word_of<T: Serialize>(value: &T) -> String {
     struct Word<'a, T>(&'a T);
     impl<T: Serialize> fmt::Display for Word<'_, T> {

@@ -1,26 +1,26 @@
-//! Words that are known: which was probably meant, and all of them for a message.
+//! Suggestions for misspelled words, and lists of known words for messages.
 
 use std::fmt::Display;
 
-/// The known word that is most like `word`, if one is like it at all. Of equals the first.
+/// The known word closest to `word`, if any is similar. Of equally close words, the first.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(1) + 1;
     let scored = known.into_iter().map(|k| (distance(&word.to_lowercase(), &k.to_lowercase()), k));
     scored.filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, k)| k)
 }
 
-/// A hint at the known word that is most like `word`, if one is like it at all.
+/// A hint with the known word closest to `word`, if any is similar.
 pub fn did_you_mean<W: AsRef<str>>(word: &str, known: impl IntoIterator<Item = W>) -> Option<String> {
     let known: Vec<W> = known.into_iter().collect();
     nearest(word, known.iter().map(AsRef::as_ref)).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The words in backticks, with commas between them.
+/// The words in backticks, separated by commas.
 pub fn quoted<W: Display>(words: impl IntoIterator<Item = W>) -> String {
     words.into_iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// Edit distance: insertions, deletions, replacements and swaps of adjacent characters.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];

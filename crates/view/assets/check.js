@@ -27,7 +27,8 @@ async function selftest(page, times) {
     player.seek(time * 1e9);
     const moment = run.moment(player.time);
     const shown = [...document.querySelectorAll("#counts dd")].map((dd) => Number(dd.textContent.replaceAll(",", "")));
-    return { time, queued: [...moment.queued], under_way: [...moment.underWay], on_air: moment.onAir, arrived: moment.arrived, lost: moment.lost, shown };
+    const busy = page.run.facts.links.slice(0, 8).map((_, link) => run.busy(link, player.time));
+    return { time, busy, labels: page.map.labels.map(({ pair, short }) => page.map.labelLines(pair, short, player.time)), queued: [...moment.queued], under_way: [...moment.underWay], on_air: moment.onAir, arrived: moment.arrived, lost: moment.lost, shown };
   });
   player.seek(player.start);
   document.getElementById("play").click();
@@ -54,6 +55,12 @@ async function selftest(page, times) {
     window: innerWidth,
     dark: dark.matches,
     overlaps: overlaps(),
+    collisions: collisions(page.map),
+    charts: page.charts.all.filter(({ figure }) => !figure.hidden).map(described),
+    second: compared(page),
+    folded: folded(page),
+    names: page.map.nameBoxes.length,
+    tips: page.map.pairs.slice(0, 8).map(([link]) => page.map.explainLink(link)),
     drawn: drawn(document.getElementById("map-canvas")),
     tables: document.querySelectorAll("#losses-list tr").length,
     errors,
@@ -81,6 +88,88 @@ function overlaps() {
       if (across > 1 && down > 1 && !one.contains(other) && !other.contains(one)) found.push(`${one.tagName}#${one.id} and ${other.tagName}#${other.id}`);
     }
   }
+  return found;
+}
+
+/** What a chart shows, and whether its files can be read. */
+function described(chart) {
+  const parsed = new DOMParser().parseFromString(chart.svg(), "image/svg+xml");
+  const button = chart.exports.querySelector("button");
+  const saved = [];
+  const click = HTMLAnchorElement.prototype.click;
+  HTMLAnchorElement.prototype.click = function note() { saved.push(this.download, this.protocol); };
+  for (const one of chart.exports.children) one.click();
+  HTMLAnchorElement.prototype.click = click;
+  const csv = chart.csv().trimEnd().split("\r\n");
+  return {
+    title: chart.title,
+    unit: chart.unit,
+    names: chart.complete.filter(({ quiet }) => !quiet).map(({ label, name }) => label ?? name),
+    lines: chart.complete.length,
+    svg: parsed.querySelector("parsererror") ? "broken" : parsed.documentElement.tagName,
+    paths: parsed.querySelectorAll("path").length,
+    csv: csv.slice(0, 2),
+    rows: csv.length - 1,
+    saved,
+    visible: button.getBoundingClientRect().width > 0,
+  };
+}
+
+/** What charts of windows and round-trip times show with the second path compared to the first. */
+function compared(page) {
+  const choice = document.getElementById("second");
+  if (choice.length < 3) return null;
+  const paths = [...document.getElementById("path").options].map(({ value }) => value).filter((value) => value !== "files");
+  const before = document.getElementById("path").value;
+  document.getElementById("path").value = paths[0];
+  choice.value = paths[1];
+  page.choose();
+  const names = [page.charts.windows, page.charts.trips].map(({ complete }) => complete.map(({ name }) => name));
+  choice.value = "";
+  document.getElementById("path").value = before;
+  page.choose();
+  return names;
+}
+
+/**
+ * How long axes are, in seconds, with idle time folded and not, and where the player goes from the
+ * midst of each idle span.
+ */
+function folded(page) {
+  const { fold, player } = page;
+  const box = document.getElementById("fold");
+  const lengths = [true, false].map((on) => {
+    box.checked = on;
+    box.dispatchEvent(new Event("change"));
+    return player.length / 1e9;
+  });
+  box.checked = true;
+  box.dispatchEvent(new Event("change"));
+  const leaps = fold.spans.map(({ from, to }) => {
+    player.seek((from + to) / 2);
+    player.step(1);
+    return player.time / 1e9;
+  });
+  // There and back is where one was.
+  const exact = fold.spans.every(({ from, to }) => [from - 1, from, to, to + 1].every((time) => Math.abs(fold.from(fold.to(time)) - time) < 1));
+  return { lengths, leaps, exact, hidden: document.getElementById("folding").hidden };
+}
+
+/**
+ * Text of the map that lies on other text or on a node, labels that lie on a link, and what leaves
+ * the map.
+ */
+function collisions(map) {
+  const found = [];
+  const labels = map.labels.map(({ box }) => box);
+  const all = [...map.nodeBoxes, ...map.nameBoxes, ...labels];
+  for (const [i, box] of all.entries()) {
+    if (i >= map.nodeBoxes.length && !map.room.inside(box)) found.push(`${i} leaves the map`);
+    for (let other = Math.max(i + 1, map.nodeBoxes.length); other < all.length; other += 1) {
+      if (!apart(box, all[other])) found.push(`${i} and ${other}`);
+    }
+  }
+  for (const box of labels) for (const line of map.linesDrawn()) if (crosses(line, box)) found.push(`a label and the link at ${line}`);
   return found;
 }
 

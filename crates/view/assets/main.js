@@ -16,7 +16,7 @@ function introduce(facts) {
   if (facts.hash) parts.push(`scenario ${facts.hash.slice(0, 12)}`);
   if (facts.version) parts.push(`anabranch ${facts.version}`);
   element("about").textContent = parts.join(" · ");
-  if (facts.cut !== null) complain(`The log breaks off after ${facts.cut.toLocaleString("en")} octets: this is the run until ${seconds(facts.end, 3)} s.`);
+  if (facts.cut !== null) complain(`The log breaks off after ${facts.cut.toLocaleString("en")} bytes: this is the run until ${seconds(facts.end, 3)} s.`);
 }
 
 function legend(run) {
@@ -33,11 +33,12 @@ function legend(run) {
   }
   if (run.frame.rows > 0) entry(null, "ring: a radio frame");
   entry(null, "bar with a number: packets that wait");
+  if (run.facts.idle.length > 0) entry(null, "grey band in charts: folded idle time");
+  element("legend").append(Object.assign(document.createElement("span"), { id: "utilisation" }));
 }
 
 /** How much time charts show: all of it, or so much around now. */
-function windows(run) {
-  const length = run.end - run.start;
+function windows(length) {
   const all = [1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12].filter((nanos) => nanos < length);
   element("window").append(new Option("the whole run", "0"));
   for (const nanos of all.reverse()) element("window").append(new Option(span(nanos), String(nanos)));
@@ -56,25 +57,48 @@ class Page {
   constructor(run) {
     this.run = run;
     this.names = new Names(run);
+    this.fold = new Fold(run);
     this.map = new NetworkMap(run, this.names, element("map-canvas"));
     const pick = (time) => this.player.seek(time);
-    this.charts = new Charts(run, this.names, element("panels"), pick);
+    this.charts = new Charts(run, this.fold, this.names, element("panels"), pick);
     this.losses = new Losses(run, this.names, pick);
     this.counters = ["waiting", "on links", "frames on the air", "arrived at ends of links", "losses"].map(counter);
     if (run.frame.rows === 0) this.counters[2].parentElement.hidden = true;
-    this.player = new Player(run, (time) => this.show(time));
+    this.player = new Player(run, this.fold, (time) => this.show(time));
     this.player.onnext = () => {
       const next = this.losses.next(this.player.time);
       if (!Number.isNaN(next)) pick(next);
     };
-    for (const { value, name } of this.charts.paths()) element("path").append(new Option(name, value));
+    element("second").append(new Option("no other path", ""));
+    for (const { value, name } of this.charts.paths()) {
+      element("path").append(new Option(name, value));
+      if (value !== "files") element("second").append(new Option(name, value));
+    }
     for (const { value, name } of this.charts.links()) element("link").append(new Option(name, value));
+    // Runs without TCP have no paths to choose from, and runs in which nothing is sent no links.
+    element("path").parentElement.hidden = element("path").length === 0;
+    element("link").parentElement.hidden = element("link").length === 0;
+    element("comparing").hidden = element("second").length < 3;
     legend(run);
-    windows(run);
+    windows(this.player.length);
+    element("folding").hidden = this.fold.spans.length === 0;
+    element("fold").addEventListener("change", () => {
+      this.fold.on = element("fold").checked;
+      this.arrange();
+    });
     this.happenings = listHappenings(run, this.names, pick);
     element("path").addEventListener("change", () => this.choose());
+    element("second").addEventListener("change", () => this.choose());
     element("link").addEventListener("change", () => this.choose());
-    element("window").addEventListener("change", () => this.drawCharts());
+    element("window").addEventListener("change", () => {
+      this.drawCharts();
+      this.nameWindow();
+      this.show(this.player.time);
+    });
+    // Links are as busy as in the time that the charts show, or in the last second if they show the
+    // whole run.
+    this.map.window = (time) => (element("window").value === "0" ? [time - 1e9, time] : this.shown(time));
+    this.nameWindow();
     let waiting = false;
     const later = () => {
       if (waiting) return;
@@ -84,14 +108,17 @@ class Page {
         this.arrange();
       });
     };
-    new ResizeObserver(later).observe(document.body);
+    const sizes = new ResizeObserver(later);
+    for (const one of [document.body, element("map")]) sizes.observe(one);
     dark.addEventListener("change", later);
     this.choose();
     this.arrange();
   }
 
   choose() {
-    if (element("path").value) this.charts.choosePath(element("path").value);
+    // Parts of a file have no windows to compare with.
+    element("second").disabled = element("path").value === "files";
+    if (element("path").value) this.charts.choosePath(element("path").value, element("second").value);
     if (element("link").value) this.charts.chooseLink(element("link").value);
     this.drawCharts();
   }
@@ -106,11 +133,23 @@ class Page {
     this.player.seek(this.player.time);
   }
 
-  drawCharts() {
+  /** The first and the last time that charts show at a time. */
+  shown(time) {
     const width = Number(element("window").value);
     const { start, end } = this.run;
-    const from = width === 0 ? start : Math.max(start, Math.min(end - width, this.player.time - width / 2));
-    this.charts.draw(from, width === 0 ? end : from + width);
+    if (width === 0) return [start, end];
+    const { fold } = this;
+    const first = Math.max(fold.to(start), Math.min(fold.to(end) - width, fold.to(time) - width / 2));
+    return [fold.from(first), fold.from(first + width)];
+  }
+
+  nameWindow() {
+    this.map.windowName = element("window").value === "0" ? "the last second" : "the time shown";
+    element("utilisation").textContent = `percentage: share of ${this.map.windowName} in which the link transmits`;
+  }
+
+  drawCharts() {
+    this.charts.draw(...this.shown(this.player.time));
     this.charts.point(this.player.time);
   }
 

@@ -4,8 +4,9 @@ const SPEEDS = [1e-6, 1e-5, 1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 
 const STEPS = 10000;
 
 class Player {
-  constructor(run, onchange) {
+  constructor(run, fold, onchange) {
     this.run = run;
+    this.fold = fold;
     this.onchange = onchange;
     this.start = run.start;
     this.end = run.end;
@@ -16,7 +17,7 @@ class Player {
     this.clock = document.getElementById("clock");
     this.speeds = document.getElementById("speed");
     // The whole run in about half a minute.
-    const whole = (this.end - this.start) / 1e9 / 30;
+    const whole = this.length / 1e9 / 30;
     this.speed = SPEEDS.findLast((speed) => speed <= whole) ?? SPEEDS[0];
     for (const speed of SPEEDS) {
       const text = speed >= 1 ? `${speed} s in 1 s` : `${round(speed * 1000)} ms in 1 s`;
@@ -27,9 +28,23 @@ class Player {
     document.getElementById("back").addEventListener("click", () => this.step(-1));
     document.getElementById("forth").addEventListener("click", () => this.step(1));
     this.slider.addEventListener("input", () => {
-      this.seek(this.start + (Number(this.slider.value) / STEPS) * (this.end - this.start));
+      this.seek(this.timeAt(Number(this.slider.value) / STEPS));
     });
     document.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Folded time of the whole run. */
+  get length() {
+    return this.fold.to(this.end) - this.fold.to(this.start);
+  }
+
+  /** Which share of the run, in folded time, is over at a time. */
+  shareAt(time) {
+    return (this.fold.to(time) - this.fold.to(this.start)) / this.length;
+  }
+
+  timeAt(share) {
+    return this.fold.from(this.fold.to(this.start) + share * this.length);
   }
 
   toggle() {
@@ -48,7 +63,7 @@ class Player {
       // A tab that was away does not leap.
       const passed = Math.min(still.matches ? 600 : 100, Math.max(0, now - last));
       last = now;
-      this.seek(this.time + passed * 1e6 * this.speed);
+      this.seek(this.fold.leap(this.time + passed * 1e6 * this.speed));
       if (this.time >= this.end) this.toggle();
       else requestAnimationFrame(tick);
     };
@@ -62,7 +77,7 @@ class Player {
 
   /** A step is a tenth of a second of watching. */
   step(direction) {
-    this.seek(this.time + direction * this.speed * 1e8);
+    this.seek(this.fold.leap(this.time + direction * this.speed * 1e8, direction > 0));
   }
 
   faster(direction) {
@@ -73,7 +88,7 @@ class Player {
 
   seek(time) {
     this.time = Math.max(this.start, Math.min(this.end, time));
-    this.slider.value = String(Math.round(((this.time - this.start) / (this.end - this.start)) * STEPS));
+    this.slider.value = String(Math.round(this.shareAt(this.time) * STEPS));
     const text = `${seconds(this.time, 6)} s`;
     this.clock.textContent = `${text} of ${seconds(this.end, 3)} s`;
     this.slider.setAttribute("aria-valuetext", text);
@@ -83,7 +98,8 @@ class Player {
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const inChoice = event.target instanceof HTMLSelectElement;
-    const onButton = event.target instanceof HTMLButtonElement;
+    // A space presses a button and checks a box.
+    const onButton = event.target instanceof HTMLButtonElement || event.target.type === "checkbox";
     const acts = {
       ArrowLeft: () => this.step(-1),
       ArrowRight: () => this.step(1),
@@ -106,12 +122,11 @@ class Player {
     pen.clearRect(0, 0, width, height);
     const bars = Math.max(1, Math.floor(width / 2));
     const { flight, loss, change } = this.run;
-    const span = this.end - this.start;
     const bar = (times, colour, tall) => {
       const counts = new Float64Array(bars);
       let from = after(times, this.start - 1);
       for (let b = 0; b < bars; b += 1) {
-        const to = after(times, this.start + ((b + 1) / bars) * span, from);
+        const to = after(times, this.timeAt((b + 1) / bars), from);
         counts[b] = to - from;
         from = to;
       }
@@ -122,9 +137,14 @@ class Player {
         pen.fillRect((b / bars) * width, height - size, width / bars - 0.4, size);
       });
     };
+    pen.fillStyle = theme.grid;
+    for (const { from, to } of this.fold.folded) {
+      const [left, right] = [this.shareAt(from) * width, this.shareAt(to) * width];
+      pen.fillRect(left, 0, right - left, height);
+    }
     bar(flight.sent, theme.line, height - 4);
     bar(loss.at, theme.lost, (height - 4) * 0.6);
     pen.fillStyle = theme.ink;
-    for (const at of change.at) pen.fillRect(((at - this.start) / span) * width - 1, 0, 2, height);
+    for (const at of change.at) pen.fillRect(this.shareAt(at) * width - 1, 0, 2, height);
   }
 }

@@ -11,6 +11,7 @@ function after(values, limit, low = 0, high = values.length) {
 }
 
 const BLOCK = 256;
+const NEW_RATE = 4;
 
 /** Rows that last from a start to an end, in order of their starts; finds those that last at a time. */
 class Intervals {
@@ -89,13 +90,33 @@ class Series {
   }
 }
 
+/** When a link transmits: from when and for how long, one after another. */
+class Transmissions {
+  constructor(starts, spans) {
+    const order = Uint32Array.from(starts.keys());
+    // Disciplines other than first in, first out send in another order than that of arrival.
+    if (starts.some((start, i) => i > 0 && start < starts[i - 1])) order.sort((a, b) => starts[a] - starts[b]);
+    this.starts = Float64Array.from(order, (i) => starts[i]);
+    this.spans = Float64Array.from(order, (i) => spans[i]);
+    this.before = new Float64Array(order.length);
+    for (let i = 1; i < order.length; i += 1) this.before[i] = this.before[i - 1] + this.spans[i - 1];
+  }
+
+  /** Nanoseconds of transmission until a time. */
+  until(time) {
+    const i = after(this.starts, time) - 1;
+    return i < 0 ? 0 : this.before[i] + Math.min(this.spans[i], time - this.starts[i]);
+  }
+}
+
 /** A run as the page has it: its facts, its tables, and indexes over these. */
 class Run {
   constructor(facts, tables) {
     this.facts = facts;
     this.start = facts.start;
     // What is shown ends a little after the last thing that there is to see.
-    this.end = Math.max(this.start + 1e6, Math.min(facts.end, facts.busy + (facts.busy - facts.start) * 0.02));
+    const idle = facts.idle.reduce((sum, [from, to]) => sum + to - from, 0);
+    this.end = Math.max(this.start + 1e6, Math.min(facts.end, facts.busy + (facts.busy - facts.start - idle) * 0.02));
     Object.assign(this, tables);
     const { flight, frame, packet, loss } = tables;
     const ends = new Float64Array(flight.rows);
@@ -113,6 +134,15 @@ class Run {
     this.ofFlow = grouped(packet.flow, facts.flows.length);
     this.ofLink = grouped(flight.link, facts.links.length);
     this.statesOf = grouped(tables.state.flow, facts.flows.length);
+    // Rates that links get later, with the times from which they have them.
+    this.rates = new Map();
+    const { change } = tables;
+    for (let i = 0; i < change.rows; i += 1) {
+      if (change.what[i] !== NEW_RATE) continue;
+      const link = change.index[i];
+      this.rates.set(link, [...(this.rates.get(link) ?? []), [change.at[i], change.value[i]]]);
+    }
+    this.transmissions = new Map();
     const lossFlow = new Uint32Array(loss.rows);
     for (let i = 0; i < loss.rows; i += 1) lossFlow[i] = packet.flow[loss.packet[i]];
     this.lossesOf = grouped(lossFlow, facts.flows.length);
@@ -135,6 +165,42 @@ class Run {
     moment.arrived = after(this.arrivals, time);
     moment.lost = after(this.loss.at, time);
     return moment;
+  }
+
+  /** The rate in bit/s of what a link begins to transmit at a time. */
+  rateAt(link, time) {
+    const last = this.rates.get(link)?.findLast(([at]) => at < time);
+    return last ? last[1] : this.facts.links[link][3];
+  }
+
+  /**
+   * Nanoseconds that a link has transmitted until a time; the same is counted in `Replay::busy`.
+   */
+  busy(link, time) {
+    let found = this.transmissions.get(link);
+    if (!found) {
+      found = this.facts.links[link][2] > 0 ? this.framesOf(link) : this.packetsOf(link);
+      this.transmissions.set(link, found);
+    }
+    return found.until(time);
+  }
+
+  packetsOf(link) {
+    const { flight, packet, ofLink } = this;
+    const rows = ofLink.rows.subarray(ofLink.first[link], ofLink.first[link + 1]).filter((i) => flight.end[i] > flight.leaves[i]);
+    const took = (i) => {
+      const whole = Math.ceil((packet.octets[flight.packet[i]] * 8e9) / this.rateAt(link, flight.leaves[i]));
+      return Math.min(whole, flight.end[i] - flight.leaves[i]);
+    };
+    return new Transmissions(Float64Array.from(rows, (i) => flight.leaves[i]), Float64Array.from(rows, took));
+  }
+
+  framesOf(link) {
+    const { frame } = this;
+    const [from, to] = this.facts.links[link];
+    const rows = [];
+    for (let i = 0; i < frame.rows; i += 1) if (frame.from[i] === from && frame.to[i] === to + 1) rows.push(i);
+    return new Transmissions(Float64Array.from(rows, (i) => frame.start[i]), Float64Array.from(rows, (i) => frame.took[i]));
   }
 
   /** What a flow with the ends of `flow` the other way round sends; -1 without. */

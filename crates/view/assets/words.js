@@ -36,6 +36,16 @@ function rate(bits) {
   return `${bits} bit/s`;
 }
 
+/**
+ * A share of 1 in percent. One that is not nothing does not read as nothing, and one that is not
+ * all not as all.
+ */
+function percent(share) {
+  const whole = Math.round(share * 100);
+  if (whole === 0 && share > 0) return "<1 %";
+  return `${share < 1 ? Math.min(99, whole) : 100} %`;
+}
+
 /** Names of what a run has. */
 class Names {
   constructor(run) {
@@ -65,10 +75,10 @@ class Names {
     const flags = table.flags[packet];
     const ends = this.facts.flows[table.flow[packet]];
     const where = `${this.node(ends[0])} → ${this.node(ends[1])}`;
-    if (!(flags & TCP)) return `${where}, ${table.octets[packet]} octets`;
+    if (!(flags & TCP)) return `${where}, ${table.octets[packet]} bytes`;
     const names = [[SYN, "SYN"], [FIN, "FIN"], [RST, "RST"]].filter(([flag]) => flags & flag).map(([, name]) => name);
     if (flags & FRAGMENT) names.unshift("a piece of");
-    if (table.len[packet] > 0) names.push(`octets ${table.seq[packet]} to ${table.seq[packet] + table.len[packet]}`);
+    if (table.len[packet] > 0) names.push(`bytes ${table.seq[packet]} to ${table.seq[packet] + table.len[packet]}`);
     else if (names.length === 0) names.push(`acknowledges ${table.ack[packet]}`);
     if (table.again[packet]) names.push("again");
     if (table.maker[packet] && !(flags & FRAGMENT)) names.push(`from the cache of ${this.node(table.maker[packet] - 1)}`);

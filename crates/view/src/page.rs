@@ -9,14 +9,17 @@ use crate::layout;
 use crate::log::Medium;
 use crate::replay::Replay;
 
-/// Scripts of the page, in order: a script can use those before it.
-const SCRIPTS: [&str; 12] = [
+/// The parts of the page, in the order in which they stand in it: a script knows those before it.
+const SCRIPTS: [&str; 15] = [
     include_str!("../assets/decode.js"),
     include_str!("../assets/search.js"),
+    include_str!("../assets/fold.js"),
     include_str!("../assets/words.js"),
     include_str!("../assets/theme.js"),
     include_str!("../assets/legs.js"),
+    include_str!("../assets/room.js"),
     include_str!("../assets/map.js"),
+    include_str!("../assets/export.js"),
     include_str!("../assets/axes.js"),
     include_str!("../assets/charts.js"),
     include_str!("../assets/losses.js"),
@@ -54,6 +57,7 @@ const LEVEL: u8 = 6;
 
 fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
     let places = layout::places(replay);
+    let busy = busy(replay);
     let places_are_said = replay.nodes.iter().any(|node| node.position.is_some());
     let nodes = replay.nodes.iter().zip(&places);
     let nodes: Vec<Value> =
@@ -84,7 +88,8 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
         "version": run.version,
         "start": replay.start,
         "end": replay.end,
-        "busy": busy(replay),
+        "busy": busy,
+        "idle": idle(replay, busy),
         "cut": replay.cut,
         "events": replay.events,
         "held": replay.held,
@@ -106,6 +111,35 @@ fn busy(replay: &Replay) -> u64 {
     let all = flights.chain(frames).chain(changes).chain(replay.losses.iter().map(|loss| loss.at));
     all.max().unwrap_or(replay.end)
 }
+
+/// Spans in which nothing happens, each longer than a second and than a tenth of what is shown of
+/// the run: from when and until when, in nanoseconds.
+fn idle(replay: &Replay, busy: u64) -> Vec<(u64, u64)> {
+    let least = (busy.saturating_sub(replay.start) / 10).max(SECOND);
+    let flights = replay.flights.iter().map(|f| (f.sent, f.end));
+    let frames = replay.frames.iter().map(|f| (f.start, f.end));
+    let legs = replay.legs.iter().map(|l| (l.start, l.end));
+    let states = replay.states.iter().map(|s| s.1);
+    let moments = states.chain(replay.chunks.iter().map(|c| c.at)).chain(replay.changes.iter().map(|c| c.at));
+    let moments = moments.chain(replay.losses.iter().map(|l| l.at));
+    let moments = moments.chain(replay.happenings.iter().map(|h| h.at)).map(|at| (at, at));
+    let mut active: Vec<(u64, u64)> = flights.chain(frames).chain(legs).chain(moments).collect();
+    // Tables are in order of time already: a sort that merges ordered runs has little to do.
+    active.sort();
+    let (mut spans, mut until) = (Vec::new(), replay.start);
+    for (from, to) in active {
+        // What timers do later is not shown.
+        let from = from.min(busy);
+        if from.saturating_sub(until) > least {
+            spans.push((until, from));
+        }
+        until = until.max(to);
+    }
+    spans
+}
+
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")

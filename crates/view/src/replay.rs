@@ -5,11 +5,16 @@ mod repair;
 
 use std::io::BufRead;
 
-use crate::log::{Ending, Flow, Frame, Link, LogError, Node, Packet, Reader, Run, State};
+use anabranch_wire::eventlog::incident;
+
+use crate::log::{Ending, Flow, Frame, Link, LogError, Medium, Node, Packet, Reader, Run, State};
 
 pub use repair::{Loss, Place, Repair};
 
-/// Part of a log to collect.
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// Which part of a log is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
     /// Start in nanoseconds.
@@ -39,6 +44,10 @@ pub struct Seen {
     pub done: Option<u64>,
     /// It is a retransmission: its source had sent these bytes before.
     pub again: bool,
+    /// Bytes that it brought to its destination first: of TCP segments the data that no other
+    /// packet had brought there before, of other packets the whole with its IP header. 0 if it did
+    /// not arrive.
+    pub fresh: u64,
 }
 
 /// Fate of a packet on a link.
@@ -117,6 +126,8 @@ pub struct Change {
     pub what: u8,
     /// Number of the node or link.
     pub index: u32,
+    /// The new rate in bit/s, if that changes.
+    pub value: u64,
 }
 
 /// A run.
@@ -235,7 +246,28 @@ impl Replay {
         last.map(|leg| leg.place(time)).or(self.nodes[node as usize].position)
     }
 
-    /// State of the network at a time in nanoseconds, including the events of that time.
+    /// Nanoseconds that a link has transmitted until `time`, in nanoseconds. A cable transmits
+    /// packets at its rate; a link over the air has the frames from its start to its end.
+    /// Acknowledgements of a cable's link layer are not in the log and do not count.
+    pub fn busy(&self, link: u32, time: u64) -> u64 {
+        let Link { from, to, over, rate, .. } = self.links[link as usize];
+        if over != Medium::Cable {
+            let frames = self.frames.iter().filter(|f| f.frame.from == from && f.frame.to == Some(to));
+            return frames.map(|f| f.end.min(time).saturating_sub(f.start)).sum();
+        }
+        let rates = || self.changes.iter().filter(|c| c.what == incident::RATE && c.index == link);
+        let sending = |flight: &Flight| {
+            // A transmission that has begun goes on at its rate.
+            let rate = rates().rfind(|change| change.at < flight.leaves).map_or(rate, |change| change.value);
+            let bits = self.packets[flight.packet as usize].packet.wire_len * 8;
+            let end = flight.leaves.saturating_add(bits.saturating_mul(SECOND).div_ceil(rate.max(1)));
+            // One that a failure cuts ends there.
+            end.min(flight.end).min(time).saturating_sub(flight.leaves)
+        };
+        self.flights.iter().filter(|flight| flight.link == link).map(sending).sum()
+    }
+
+    /// What is where at a time, in nanoseconds. Something that happens at that time has happened.
     pub fn at(&self, time: u64) -> Moment {
         let links = self.links.len();
         let mut moment = Moment { queued: vec![0; links], under_way: vec![0; links], ..Moment::default() };

@@ -1,10 +1,10 @@
-//! AODV, the routing on demand of ad hoc networks (RFC 3561), as the payload of UDP datagrams on
-//! port [`PORT`].
+//! Messages of AODV, the on-demand routing protocol for ad hoc networks (RFC 3561), as payloads of
+//! UDP datagrams on port [`PORT`].
 //!
-//! [`emit`] and [`parse`] go between a [`Message`] and the octets of a datagram: RREQ, RREP, RERR
-//! and RREP-ACK. A Hello is an RREP (section 6.9). Extensions are read from RREQ and RREP (section
-//! 9); the one that is known is the Hello interval. Others are skipped and counted, unless their
-//! type says that they may not be.
+//! [`emit`] and [`parse`] convert between a [`Message`] and the bytes of a datagram: RREQ, RREP,
+//! RERR and RREP-ACK. A Hello message is an RREP (section 6.9). [`parse`] reads the extensions of
+//! RREQ and RREP (section 9) and understands one of them, the Hello interval. It skips and counts
+//! other extensions, unless their type forbids skipping; then it refuses the message.
 
 mod emit;
 mod parse;
@@ -18,30 +18,31 @@ pub use parse::{Field, ParseError, Parsed, parse};
 /// The UDP port of both ends (RFC 3561 section 6).
 pub const PORT: u16 = 654;
 
-/// A destination's sequence number. It wraps, so there is no order among all, only between two (RFC
-/// 3561 section 6.1).
+/// The sequence number of a destination. Sequence numbers wrap, so they have no total order; only
+/// two of them can be compared (RFC 3561 section 6.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SequenceNumber(pub u32);
 
 impl SequenceNumber {
-    /// The one after it.
+    /// The next sequence number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
     }
 
-    /// The one before it.
+    /// The previous sequence number.
     #[must_use]
     pub const fn previous(self) -> Self {
         Self(self.0.wrapping_sub(1))
     }
 
-    /// The difference as a signed number is greater than zero (RFC 3561 section 6.1).
+    /// True if the difference, read as a signed number, is greater than zero (RFC 3561 section
+    /// 6.1).
     pub const fn is_newer_than(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) > 0
     }
 
-    /// The newer of the two.
+    /// The newer of the two numbers.
     #[must_use]
     pub const fn newer(self, other: Self) -> Self {
         if other.is_newer_than(self) { other } else { self }
@@ -51,39 +52,39 @@ impl SequenceNumber {
 /// A control message (RFC 3561 section 5).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Message {
-    /// Asks for a route.
+    /// RREQ: requests a route.
     Request(RouteRequest),
-    /// Gives one, or is a Hello.
+    /// RREP: announces a route, or is a Hello.
     Reply(RouteReply),
-    /// Says which destinations cannot be reached any more.
+    /// RERR: lists destinations that became unreachable.
     Error(RouteError),
-    /// Acknowledges a reply.
+    /// RREP-ACK: acknowledges an RREP.
     ReplyAck,
 }
 
-/// RREQ (RFC 3561 section 5.1). The flags J and R belong to multicast, which this project has not;
-/// they are kept.
+/// RREQ (RFC 3561 section 5.1). The multicast flags J and R are kept, but this project does not
+/// route multicast.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RouteRequest {
     /// J: reserved for multicast.
     pub join: bool,
     /// R: reserved for multicast.
     pub repair: bool,
-    /// G: an intermediate node that answers tells the destination too (section 6.6.3).
+    /// G: an intermediate node that answers also informs the destination (section 6.6.3).
     pub gratuitous: bool,
     /// D: only the destination may answer.
     pub destination_only: bool,
-    /// Hops from the originator to the node that sends this.
+    /// Hops from the originator to the node that sends this copy.
     pub hop_count: u8,
-    /// RREQ ID: names the request together with the originator's address.
+    /// RREQ ID: identifies the request together with the originator's address.
     pub id: u32,
-    /// Whom a route is wanted to.
+    /// Destination of the requested route.
     pub destination: Ipv4Addr,
-    /// The newest that is known of the destination; `None` is U, unknown.
+    /// The newest sequence number known for the destination; `None` sets U (unknown).
     pub destination_sequence: Option<SequenceNumber>,
-    /// Who wants it.
+    /// Node that requests the route.
     pub originator: Ipv4Addr,
-    /// The originator's own.
+    /// The originator's own sequence number.
     pub originator_sequence: SequenceNumber,
 }
 
@@ -92,45 +93,43 @@ pub struct RouteRequest {
 pub struct RouteReply {
     /// R: reserved for multicast.
     pub repair: bool,
-    /// A: whoever gets it sends an RREP-ACK.
+    /// A: the receiver answers with an RREP-ACK.
     pub acknowledge: bool,
-    /// The route is to all nodes with this many equal bits in front, 0 to 31; 0 is the one node
-    /// (section 7).
+    /// Prefix length of a route to a subnet, 0 to 31 bits; 0 means a route to one host (section 7).
     pub prefix_size: u8,
-    /// Hops from the node that sends this to the destination.
+    /// Hops from the node that sends this copy to the destination.
     pub hop_count: u8,
-    /// Whom the route leads to.
+    /// Destination of the route.
     pub destination: Ipv4Addr,
-    /// The destination's.
+    /// The destination's sequence number.
     pub destination_sequence: SequenceNumber,
-    /// Who asked for the route.
+    /// Node that requested the route.
     pub originator: Ipv4Addr,
-    /// How long the route is good, in milliseconds.
+    /// Lifetime of the route in milliseconds.
     pub lifetime: u32,
-    /// How long it is from one Hello of the sender to the next, in milliseconds: an extension
-    /// (section 9.1).
+    /// Interval between Hello messages of the sender, in milliseconds: an extension (section 9.1).
     pub hello_interval: Option<u32>,
 }
 
 /// RERR (RFC 3561 section 5.3).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RouteError {
-    /// N: the link was repaired, and the route shall not be deleted (section 6.12).
+    /// N: the link was repaired, so the receiver must not delete the route (section 6.12).
     pub no_delete: bool,
-    /// Who cannot be reached, 1 to 255.
+    /// The unreachable destinations, 1 to 255.
     pub unreachable: Vec<Unreachable>,
 }
 
-/// A destination that cannot be reached.
+/// One destination that became unreachable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Unreachable {
-    /// Its address.
+    /// Address of the destination.
     pub destination: Ipv4Addr,
-    /// Its sequence number, one more than that of the route that broke; 0 where none is known.
+    /// Sequence number of the destination: that of the broken route plus one; 0 if none is known.
     pub sequence: SequenceNumber,
 }
 
-/// The first octet of a message (RFC 3561 section 10).
+/// Message types, in the first byte (RFC 3561 section 10).
 mod kind {
     pub(super) const REQUEST: u8 = 1;
     pub(super) const REPLY: u8 = 2;
@@ -138,7 +137,7 @@ mod kind {
     pub(super) const REPLY_ACK: u8 = 4;
 }
 
-/// The flags, all in the second octet.
+/// Flags, all in the second byte.
 mod flag {
     pub(super) const REQUEST_JOIN: u8 = 0x80;
     pub(super) const REQUEST_REPAIR: u8 = 0x40;
@@ -154,9 +153,9 @@ mod flag {
 mod extension {
     /// Section 9.1.
     pub(super) const HELLO_INTERVAL: u8 = 1;
-    /// From here on an extension that is not understood may not be skipped.
+    /// Extensions of this type and above must not be skipped if they are not understood.
     pub(super) const MANDATORY: u8 = 128;
 }
 
-/// The largest prefix size that five bits can say.
+/// Largest prefix size that fits into the five-bit field.
 const MAX_PREFIX_SIZE: u8 = 31;

@@ -3,19 +3,19 @@
 /// The two ECN bits of the traffic class (IPv6) or of the type of service (IPv4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Ecn {
-    /// Not-ECT: the transport does not understand marks.
+    /// Not-ECT: the transport does not support ECN.
     #[default]
     NotEct,
-    /// ECT(1).
+    /// ECT(1): the transport supports ECN.
     Ect1,
-    /// ECT(0), which RFC 3168 section 5 prefers.
+    /// ECT(0): the transport supports ECN. Senders prefer it (RFC 3168 section 5).
     Ect0,
     /// CE: congestion experienced.
     Ce,
 }
 
 impl Ecn {
-    /// The codepoint in a traffic class.
+    /// The codepoint in `traffic_class`.
     #[inline]
     pub const fn of(traffic_class: u8) -> Self {
         match traffic_class & BITS {
@@ -26,13 +26,13 @@ impl Ecn {
         }
     }
 
-    /// The traffic class with this codepoint.
+    /// Returns `traffic_class` with its codepoint replaced by this one.
     #[inline]
     pub const fn within(self, traffic_class: u8) -> u8 {
         traffic_class & !BITS | self as u8
     }
 
-    /// A router may mark it instead of dropping it.
+    /// True if a router may mark the packet instead of dropping it.
     #[inline]
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)

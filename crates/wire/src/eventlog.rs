@@ -1,63 +1,63 @@
-//! The numbers of the event log's format, versions 1 and 2, for those who write logs and those who
-//! read them; `docs/reference/replay.md` has the table of octets.
+//! Constants of the event log format, versions 1 and 2, for writers and readers of logs. The byte
+//! layout is in `docs/reference/replay.md`.
 
-/// The first octets of a log.
+/// The first bytes of a log.
 pub const MAGIC: [u8; 5] = *b"ABLOG";
-/// The octet after them, of a log in which no node moves or sleeps.
+/// The version byte after [`MAGIC`], for a log in which no node moves or sleeps.
 pub const VERSION: u8 = 1;
-/// That of a log that may have legs of nodes that move ([`tag::LEG`]), and wake-up frames
+/// The version byte of a log that may contain movements of nodes ([`tag::LEG`]) and wake-up frames
 /// ([`frame::WAKEUP`]).
 pub const VERSION_2: u8 = 2;
 
-/// The latest time and the longest span in nanoseconds, 104 days. As the wait of a packet in a
-/// queue: it is not known yet when the transmitter begins with it.
+/// The latest time and the longest span, 2^53 ns = 104 days. As a packet's waiting time it means
+/// that the transmitter does not know yet when it will begin to send the packet.
 pub const LONGEST: u64 = 1 << 53;
 
-/// The first octet of a record.
+/// The first byte of a record: its type.
 pub mod tag {
-    /// The run.
+    /// Parameters of the run.
     pub const RUN: u8 = 1;
-    /// The next node.
+    /// Declares the next node.
     pub const NODE: u8 = 2;
-    /// The next link.
+    /// Declares the next link.
     pub const LINK: u8 = 3;
-    /// The next flow.
+    /// Declares the next flow.
     pub const FLOW: u8 = 4;
-    /// A flow is a subflow of a connection.
+    /// Declares a flow as a subflow of a connection.
     pub const SUBFLOW: u8 = 5;
-    /// A packet.
+    /// Describes a packet.
     pub const PACKET: u8 = 6;
-    /// The first of those that happen at a time.
+    /// The first of the tags whose records have a time.
     pub const FIRST_EVENT: u8 = SENT;
-    /// A link has accepted a packet.
+    /// A link accepted a packet.
     pub const SENT: u8 = 16;
-    /// A packet has arrived at the end of a link.
+    /// A packet arrived at the end of a link.
     pub const RECEIVED: u8 = 17;
-    /// A link has lost a packet.
+    /// A link lost a packet.
     pub const LOST: u8 = 18;
-    /// A node has thrown a packet away.
+    /// A node discarded a packet.
     pub const DISCARDED: u8 = 19;
-    /// When a cable's transmitter will begin with a packet.
+    /// Tells when the transmitter of a cable will begin to send a packet.
     pub const WAITS: u8 = 20;
-    /// A frame has left the air.
+    /// The radio transmission of a frame ended.
     pub const FRAME: u8 = 21;
-    /// How a connection stands.
+    /// Statistics of a connection.
     pub const STATE: u8 = 22;
-    /// What an application learns of a connection.
+    /// A connection event reported to the application.
     pub const STREAM: u8 = 23;
-    /// A part of a file was written to a connection.
+    /// The application wrote a part of a file to a connection.
     pub const CHUNK: u8 = 24;
-    /// Something breaks, heals or changes.
+    /// A fault, a repair or another change of the network.
     pub const INCIDENT: u8 = 25;
     /// A line of text.
     pub const NOTE: u8 = 26;
-    /// A node begins to move, in a straight line to a place. Version 2.
+    /// A node begins to move in a straight line to a place. Version 2.
     pub const LEG: u8 = 27;
-    /// The end.
+    /// End of the log.
     pub const END: u8 = 31;
 }
 
-/// What a link leads over.
+/// The medium of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     /// A cable.
@@ -69,59 +69,60 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// The one of that number.
+    /// The medium with this number.
     pub fn of(number: u8) -> Option<Self> {
         [Self::Cable, Self::Ieee802154, Self::Ieee80211].get(usize::from(number)).copied()
     }
 }
 
-/// Why a packet is gone.
+/// Why a packet was lost or discarded.
 pub mod reason {
-    /// A link's queue was full.
+    /// The queue of a link was full.
     pub const QUEUE_FULL: u8 = 0;
-    /// A link's channel lost it, or a radio gave it up.
+    /// The channel of a link lost it, or a radio ran out of retransmissions.
     pub const CHANNEL: u8 = 1;
     /// A link was down or went down.
     pub const LINK_DOWN: u8 = 2;
-    /// A node knew no way.
+    /// The node had no route.
     pub const NO_ROUTE: u8 = 3;
-    /// The hop limit was used up.
+    /// The hop limit reached zero.
     pub const HOP_LIMIT: u8 = 4;
-    /// It was too big for the next link.
+    /// The packet was too big for the next link.
     pub const TOO_BIG: u8 = 5;
-    /// The node was dead.
+    /// The node was down.
     pub const NODE_DOWN: u8 = 6;
-    /// A caching node looks after it itself: it is not lost.
+    /// A caching node did not forward the packet, since it handles the recovery itself. The packet
+    /// is not counted as lost.
     pub const HELD: u8 = 7;
-    /// It waited too long for a route.
+    /// The packet waited too long for a route.
     pub const WAITED_IN_VAIN: u8 = 8;
-    /// The discipline of a link's queue dropped it to tell of congestion.
+    /// The queue discipline of a link dropped it to signal congestion.
     pub const EARLY: u8 = 9;
 }
 
 /// Kinds and flags of frames.
 pub mod frame {
-    /// It carries a packet or a piece of one.
+    /// Carries a packet or a fragment of one.
     pub const DATA: u8 = 0;
-    /// It acknowledges.
+    /// Acknowledgement.
     pub const ACK: u8 = 1;
-    /// A request to send.
+    /// Request to send.
     pub const RTS: u8 = 2;
-    /// A clear to send.
+    /// Clear to send.
     pub const CTS: u8 = 3;
-    /// It announces a frame to a receiver that sleeps. Version 2.
+    /// Announces a frame to a receiver that sleeps. Version 2.
     pub const WAKEUP: u8 = 4;
-    /// Flag: somebody that it was for has received it.
+    /// Flag: at least one addressed receiver received the frame.
     pub const RECEIVED: u8 = 1;
-    /// Flag: its sender went down in its midst.
+    /// Flag: the sender went down during the transmission.
     pub const BROKEN_OFF: u8 = 2;
-    /// Flag: its header says that it was on air before.
+    /// Flag: the header marks the frame as a retransmission.
     pub const AGAIN: u8 = 4;
 }
 
 /// Flags of a packet.
 pub mod packet {
-    /// It is a TCP segment: sequence number, length, acknowledgement and window follow.
+    /// The packet is a TCP segment: sequence number, length, acknowledgement and window follow.
     pub const TCP: u8 = 1;
     /// SYN.
     pub const SYN: u8 = 2;
@@ -131,58 +132,57 @@ pub mod packet {
     pub const RST: u8 = 8;
     /// ACK.
     pub const ACK: u8 = 16;
-    /// It says where in the data of a Multipath TCP connection its octets belong.
+    /// The packet maps its bytes to data of a Multipath TCP connection.
     pub const MAPPED: u8 = 32;
-    /// It is a piece of a packet that was cut: its offset, its length and the length of the whole
-    /// follow.
+    /// The packet is a fragment: offset, length and total length follow.
     pub const FRAGMENT: u8 = 64;
-    /// Another node than its source has made it; the node follows.
+    /// A node other than the source created the packet; that node follows.
     pub const MADE_BY_ANOTHER: u8 = 128;
 }
 
-/// Which figures of a connection have changed.
+/// Flags for the values of a connection that changed.
 pub mod state {
-    /// Congestion window, octets.
+    /// Congestion window in bytes.
     pub const CWND: u8 = 1;
-    /// Slow-start threshold, octets; 0 is unbounded.
+    /// Slow-start threshold in bytes; 0 is unbounded.
     pub const SSTHRESH: u8 = 2;
-    /// Smoothed round-trip time, microseconds; 0 is not measured.
+    /// Smoothed round-trip time in microseconds; 0 if not measured.
     pub const SRTT: u8 = 4;
-    /// Window that the peer offers, octets.
+    /// Window offered by the peer, in bytes.
     pub const PEER_WINDOW: u8 = 8;
-    /// Octets sent and not acknowledged.
+    /// Bytes sent and not acknowledged.
     pub const IN_FLIGHT: u8 = 16;
-    /// Octets written and not sent.
+    /// Bytes written and not sent.
     pub const UNSENT: u8 = 32;
-    /// Segments sent again.
+    /// Number of segments retransmitted.
     pub const RETRANSMISSIONS: u8 = 64;
-    /// Retransmission time-outs.
+    /// Number of retransmission timeouts.
     pub const TIMEOUTS: u8 = 128;
 }
 
-/// What an application learns of a connection.
+/// Connection events reported to an application.
 pub mod stream {
-    /// A peer's connection is open.
+    /// A connection from a peer is open.
     pub const ACCEPTED: u8 = 0;
-    /// Ours is open.
+    /// An own connection is open.
     pub const OPENED: u8 = 1;
-    /// The peer has finished.
+    /// The peer has closed its direction.
     pub const PEER_CLOSED: u8 = 2;
-    /// It is over; the reason is added, 0 in good order, 1 reset by
-    /// the peer, 2 given up by us, 3 refused, 4 timed out.
+    /// The connection is closed. The reason is added: 0 closed normally, 1 reset by the peer, 2
+    /// aborted locally, 3 refused, 4 timed out.
     pub const CLOSED: u8 = 8;
 }
 
-/// Something breaks, heals or changes.
+/// Faults, repairs and changes of the network.
 pub mod incident {
-    /// A node has died.
+    /// A node went down.
     pub const NODE_DOWN: u8 = 0;
-    /// A node lives again.
+    /// A node is up again.
     pub const NODE_UP: u8 = 1;
-    /// A link is down.
+    /// A link went down.
     pub const LINK_DOWN: u8 = 2;
-    /// A link is up.
+    /// A link is up again.
     pub const LINK_UP: u8 = 3;
-    /// A link has another rate, in bit/s.
+    /// The rate of a link changed; the value is in bit/s.
     pub const RATE: u8 = 4;
 }

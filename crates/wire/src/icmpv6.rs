@@ -1,6 +1,6 @@
-//! ICMPv6 (RFC 4443): type, code and checksum around a body that is not looked into.
+//! ICMPv6 (RFC 4443): type, code and checksum. The body is opaque to this module.
 //!
-//! What the types mean is elsewhere: [`crate::rpl`] reads type 155.
+//! [`crate::rpl`] reads the body of type 155.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,10 +9,10 @@ use core::ops::Range;
 
 use smoltcp::wire::Icmpv6Packet;
 
-/// Octets before the body: type, code, checksum (RFC 4443 section 2.1).
+/// Bytes before the body: type, code and checksum (RFC 4443 section 2.1).
 pub const HEADER_LEN: usize = 4;
 
-/// What a message is (the registry of IANA, "ICMPv6 type numbers").
+/// The message type (IANA registry "ICMPv6 type numbers").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Kind(pub u8);
 
@@ -21,22 +21,22 @@ impl Kind {
     pub const RPL: Self = Self(155);
 }
 
-/// What stands before the body, checksum aside.
+/// The header without the checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
-    /// What the message is.
+    /// Message type.
     pub kind: Kind,
-    /// Which of its kind.
+    /// Message code, whose meaning depends on the type.
     pub code: u8,
 }
 
-/// Which field a message was refused for.
+/// The field that made [`parse`] refuse a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// There are not the 4 octets of the header.
+    /// The message is shorter than the 4-byte header.
     Header,
-    /// The checksum over pseudo-header and message (RFC 4443 section 2.3).
+    /// The checksum over pseudo-header and message is wrong (RFC 4443 section 2.3).
     Checksum,
 }
 
@@ -49,18 +49,18 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not an ICMPv6 message between these addresses.
+/// The bytes are not a valid ICMPv6 message between these addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset}")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins.
+    /// Offset of that field in bytes.
     pub offset: usize,
 }
 
-/// Appends the message from `src` to `dst` to `out`: the payload of an IPv6 packet, for which
-/// `body` is not too long.
+/// Appends the message from `src` to `dst` to `out` as the payload of an IPv6 packet. The caller
+/// ensures that `body` fits into one packet.
 pub fn emit(header: &Header, body: &[u8], [src, dst]: [Ipv6Addr; 2], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[header.kind.0, header.code, 0, 0]);
@@ -68,8 +68,8 @@ pub fn emit(header: &Header, body: &[u8], [src, dst]: [Ipv6Addr; 2], out: &mut V
     Icmpv6Packet::new_unchecked(&mut out[start..]).fill_checksum(&src, &dst);
 }
 
-/// Reads the message that `octets` are, the whole payload of a packet from `src` to `dst`; and
-/// where its body lies.
+/// Parses the whole payload of a packet from `src` to `dst`. Returns the header and the range of
+/// the body in `octets`.
 pub fn parse(octets: &[u8], [src, dst]: [Ipv6Addr; 2]) -> Result<(Header, Range<usize>), ParseError> {
     let &[kind, code, _, _, ..] = octets else {
         return Err(ParseError { field: Field::Header, offset: 0 });

@@ -1,12 +1,12 @@
 //! MAC frames of IEEE 802.11, as stations of an ad hoc network (IBSS) exchange them.
 //!
-//! A [`Frame`] is meaning, and [`emit`] and [`parse`] go between it and octets, FCS included: data
-//! with its LLC and SNAP headers, RTS, CTS and acknowledgements. [`radiotap`] is what a capture has
-//! before each frame.
+//! [`emit`] and [`parse`] convert between a [`Frame`] and its bytes, FCS included: data with its
+//! LLC and SNAP headers, RTS, CTS and acknowledgements. [`radiotap`] writes the header that a
+//! capture has before each frame.
 //!
-//! Sources: IEEE Std 802.11-2007, clause 7, and RFC 1042 for LLC and SNAP. Management frames,
-//! frames to or from an access point, QoS, fragments, encryption and power save are refused. How
-//! long a frame may be is the PHY's affair.
+//! Sources: IEEE Std 802.11-2007, clause 7, and RFC 1042 for LLC and SNAP. [`parse`] refuses
+//! management frames, frames to or from an access point, QoS, fragments, encryption and power save.
+//! The PHY limits the frame length; this module does not check it.
 
 mod fcs;
 mod frame;
@@ -15,61 +15,61 @@ pub mod radiotap;
 pub use fcs::fcs;
 pub use frame::{EmitError, Field, ParseError, emit, parse};
 
-/// Octets of the frame check sequence, a CRC-32 (7.1.3.7).
+/// Length of the frame check sequence in bytes: a CRC-32 (7.1.3.7).
 pub const FCS_LEN: usize = 4;
-/// Octets of an RTS (7.2.1.1).
+/// Length of an RTS in bytes (7.2.1.1).
 pub const RTS_LEN: usize = 16 + FCS_LEN;
-/// Octets of a CTS (7.2.1.2).
+/// Length of a CTS in bytes (7.2.1.2).
 pub const CTS_LEN: usize = 10 + FCS_LEN;
-/// Octets of an acknowledgement (7.2.1.3).
+/// Length of an acknowledgement in bytes (7.2.1.3).
 pub const ACK_LEN: usize = 10 + FCS_LEN;
-/// Octets before the payload of data: MAC header (7.2.2), LLC and SNAP.
+/// Bytes before the payload of a data frame: MAC header (7.2.2), LLC and SNAP.
 pub const DATA_HEADER_LEN: usize = 24 + 8;
-/// The longest time that a Duration field says, in microseconds (7.1.3.2).
+/// The largest value of a Duration field, in microseconds (7.1.3.2).
 pub const MAX_DURATION: u16 = 32_767;
 
-/// Octets of a data frame around a payload, FCS included.
+/// Length of a data frame in bytes, FCS included.
 pub const fn data_len(payload_len: usize) -> usize {
     DATA_HEADER_LEN + payload_len + FCS_LEN
 }
 
-/// A station, or all: 48 bits, in the order in which they are printed and sent.
+/// A 48-bit station or group address, in printing and transmission order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address(pub [u8; 6]);
 
 impl Address {
-    /// Everybody.
+    /// The broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// The address of a station that has nothing but a number: locally administered, of one
-    /// station.
+    /// A locally administered unicast address derived from `number`, for simulated stations that
+    /// have no address of their own.
     pub const fn numbered(number: u32) -> Self {
         let [a, b, c, d] = number.to_be_bytes();
         Self([2, 0, a, b, c, d])
     }
 
-    /// It is a group's, as that of everybody is (7.1.3.3.1).
+    /// True for a group address, the broadcast address included (7.1.3.3.1).
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 }
 
-/// What stands before the payload of data.
+/// The header of a data frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
-    /// Microseconds that the exchange still takes after this frame; at most [`MAX_DURATION`].
+    /// Remaining time of the exchange after this frame, in microseconds; at most [`MAX_DURATION`].
     pub duration: u16,
-    /// Whom it is for.
+    /// Destination station or group.
     pub dst: Address,
-    /// Who sent it.
+    /// Source station.
     pub src: Address,
-    /// The ad hoc network.
+    /// Identifier of the ad hoc network.
     pub bssid: Address,
     /// Sequence number, 0 to 4095 (7.1.3.4.1).
     pub seq: u16,
-    /// It is sent again.
+    /// True for a retransmission.
     pub retry: bool,
-    /// What the payload is, as in Ethernet: 0x0800 for IPv4, 0x86dd for IPv6.
+    /// EtherType of the payload: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ether_type: u16,
 }
 
@@ -80,25 +80,25 @@ pub enum Frame<'a> {
     Data(Header, &'a [u8]),
     /// Request to send.
     Rts {
-        /// Microseconds that the exchange still takes; at most [`MAX_DURATION`].
+        /// Remaining time of the exchange in microseconds; at most [`MAX_DURATION`].
         duration: u16,
-        /// Whom it is for.
+        /// Receiver of the RTS.
         receiver: Address,
-        /// Who sent it.
+        /// Sender of the RTS.
         transmitter: Address,
     },
     /// Clear to send.
     Cts {
-        /// Microseconds that the exchange still takes; at most [`MAX_DURATION`].
+        /// Remaining time of the exchange in microseconds; at most [`MAX_DURATION`].
         duration: u16,
-        /// Whom it is for: who sent the RTS.
+        /// Receiver of the CTS: the sender of the RTS.
         receiver: Address,
     },
     /// Acknowledgement.
     Ack {
-        /// 0, for there are no fragments; at most [`MAX_DURATION`].
+        /// 0, since no fragment follows; at most [`MAX_DURATION`].
         duration: u16,
-        /// Whom it is for: who sent the data.
+        /// Receiver of the acknowledgement: the sender of the data.
         receiver: Address,
     },
 }

@@ -1,14 +1,15 @@
 //! MAC frames of IEEE 802.15.4, as nodes of a network without beacons exchange them.
 //!
-//! A frame is a [`Header`], which is meaning, and a payload; [`emit`] and [`parse`] go between the
-//! two and octets, FCS ([`Fcs`]) included. An immediate acknowledgement has a sequence number and
-//! nothing else: [`emit_ack`]. [`tap`] is what a capture has before each frame.
+//! A frame consists of a [`Header`] and a payload; [`emit`] and [`parse`] convert between these and
+//! bytes, FCS ([`Fcs`]) included. An immediate acknowledgement has only a sequence number:
+//! [`emit_ack`]. [`tap`] writes the header that a capture has before each frame.
 //!
 //! Frames have version 0 or 1 (IEEE 802.15.4-2006 section 7.2.1, 802.15.4-2015 section 7.2.2) and
-//! both addresses in one PAN. Beacons, security, frames between PANs, frames without one of the
-//! addresses and version 2, with its information elements, are refused, and so are wake-up frames:
-//! those are written ([`emit_wakeup`], [`emit_enh_ack`], [`emit_version_2`]) and not read. The
-//! frame pending bit is not kept. How long a frame may be is the PHY's affair.
+//! both addresses in one PAN. [`parse`] refuses beacons, security, frames between PANs, frames
+//! without one of the addresses, and version 2 with its information elements. Wake-up frames and
+//! frames of version 2 are only written ([`emit_wakeup`], [`emit_enh_ack`], [`emit_version_2`]).
+//! [`parse`] drops the frame pending bit. The PHY limits the frame length; this module does not
+//! check it.
 
 mod csl;
 mod fcs;
@@ -19,24 +20,24 @@ pub use csl::{Csl, ENH_ACK_LEN, WAKEUP_LEN, emit_enh_ack, emit_version_2, emit_w
 pub use fcs::{Fcs, fcs};
 pub use frame::{EmitError, Field, Frame, ParseError, emit, emit_ack, parse};
 
-/// The most octets of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE
-/// 802.15.4-2006 table 85). A longer payload makes it version 1.
+/// Largest payload of a version 0 frame in bytes: aMaxMACSafePayloadSize (IEEE 802.15.4-2006 table
+/// 85). A longer payload makes the frame version 1.
 pub const MAX_SAFE_PAYLOAD: usize = 102;
 
-/// Who sends or receives on the link. Ordered as numbers, short addresses first.
+/// A link-layer address. Ordered as numbers, short addresses first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Address {
-    /// 16 bits, which are unique in the PAN.
+    /// A 16-bit address, unique within the PAN.
     Short(u16),
-    /// An EUI-64, in the order in which it is printed; the frame has it the other way round.
+    /// An EUI-64 in printing order; the frame has its bytes reversed.
     Extended([u8; 8]),
 }
 
 impl Address {
-    /// Everybody in the PAN.
+    /// The broadcast address of the PAN.
     pub const BROADCAST: Self = Self::Short(0xffff);
 
-    /// Octets of the address field.
+    /// Length of the address field in bytes.
     #[allow(clippy::len_without_is_empty, reason = "an address is never empty")]
     pub const fn len(self) -> usize {
         match self {
@@ -45,47 +46,47 @@ impl Address {
         }
     }
 
-    /// Everybody is meant.
+    /// True for the broadcast address.
     pub const fn is_broadcast(self) -> bool {
         matches!(self, Self::Short(0xffff))
     }
 }
 
-/// What a frame with addresses is (IEEE 802.15.4-2015 table 7-1).
+/// Type of a frame with addresses (IEEE 802.15.4-2015 table 7-1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
-    /// Its payload is of the layer above.
+    /// The payload belongs to the layer above.
     Data,
-    /// Its payload is a MAC command: one octet of identifier, and what belongs to it.
+    /// The payload is a MAC command: a one-byte identifier and its content.
     Command,
 }
 
-/// What stands before the payload (IEEE 802.15.4-2015 section 7.2).
+/// The MAC header (IEEE 802.15.4-2015 section 7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Header {
-    /// What the frame is.
+    /// Frame type.
     pub kind: Kind,
-    /// The receiver is to answer with an acknowledgement; never to a broadcast (section 6.7.4.2).
+    /// Asks the receiver for an acknowledgement; never set in a broadcast (section 6.7.4.2).
     pub ack_request: bool,
-    /// Which frame this is: an acknowledgement repeats the number, and a retransmission has that of
-    /// the first.
+    /// Sequence number. An acknowledgement repeats it, and a retransmission keeps it.
     pub seq: u8,
-    /// The PAN of both addresses; `0xffff` is every PAN.
+    /// The PAN of both addresses; `0xffff` means every PAN.
     pub pan: u16,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Address,
-    /// Who sent it.
+    /// Source address.
     pub src: Address,
 }
 
 impl Header {
-    /// Octets before the payload: frame control, sequence number, one PAN and the addresses; 9 to 21.
+    /// Length before the payload in bytes, 9 to 21: frame control, sequence number, one PAN and the
+    /// addresses.
     #[allow(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         2 + 1 + 2 + self.dst.len() + self.src.len()
     }
 
-    /// Octets of the whole frame around a payload, FCS included.
+    /// Length of the whole frame in bytes, FCS included.
     pub const fn frame_len(&self, payload_len: usize, fcs: Fcs) -> usize {
         self.len() + payload_len + fcs.len()
     }

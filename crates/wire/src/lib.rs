@@ -1,13 +1,21 @@
-//! Bytes to meaning and back. This crate never acts: no clock, no socket, no state between two
-//! calls.
+//! Wire formats: conversion between protocol messages and bytes. The crate has no clock and no
+//! socket. Only [`set::Decoder`] and [`ip::Reassembler`] keep input between calls.
 //!
-//! Code map: [`tcp`] is the segment and its options, [`mptcp`] those of Multipath TCP, [`ip`] the
-//! packet around it (IPv4 and IPv6, with fragments and checksums); [`set`], the messages of the SET
-//! session layer, and [`rdca`], the datagrams of RDCA, are ours. On a radio, [`ieee802154`] and
-//! [`ieee80211`] are the frames, [`sixlowpan`] makes an IPv6 packet fit into frames, and [`rpl`] is
-//! the routing, in messages of [`icmpv6`]; [`aodv`] is the routing of an ad hoc network.
-//! [`eventlog`] is what stands for what in a run's log. IP and TCP are read and written by
-//! smoltcp's `wire` module, which no other crate sees.
+//! | module | format |
+//! | --- | --- |
+//! | [`tcp`], [`mptcp`] | TCP segments and options, with those of Multipath TCP |
+//! | [`ip`] | IPv4 and IPv6 packets, with fragments and checksums |
+//! | [`ecn`] | the ECN bits of IP headers |
+//! | [`set`] | messages of the SET session layer, defined by this project |
+//! | [`rdca`] | datagrams of RDCA, defined by this project |
+//! | [`ieee802154`], [`ieee80211`] | radio frames |
+//! | [`sixlowpan`] | IPv6 packets in frames of IEEE 802.15.4 |
+//! | [`icmpv6`], [`rpl`] | ICMPv6 messages and RPL, the routing protocol carried in them |
+//! | [`aodv`] | AODV, the routing protocol of ad hoc networks |
+//! | [`eventlog`] | constants of the event log of a run |
+//!
+//! smoltcp's `wire` module reads and writes IP and TCP headers; its types do not appear in the
+//! public interface.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! The option of Multipath TCP, version 1 (RFC 8684): kind 30 with a subtype.
+//! The options of Multipath TCP, version 1 (RFC 8684): kind 30 with a subtype.
 //!
-//! A segment may carry several: [`Mptcp`] is all of them. The one of almost every segment, the data
-//! sequence signal ([`Dss`]), lies inline; whoever carries others pays for a box.
+//! A segment may carry several options; [`Mptcp`] holds all of them. The data sequence signal
+//! ([`Dss`]), which almost every segment has, is stored inline; other options cost an allocation.
 
 mod dss;
 #[cfg(feature = "ip")]
@@ -13,16 +13,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-/// The option's kind (RFC 8684 section 8.1).
+/// The TCP option kind (RFC 8684 section 8.1).
 #[cfg(feature = "ip")]
 pub(crate) const KIND: u8 = 30;
 
-/// A host's key (RFC 8684 section 3.1): said in the clear once, and the secret of all later
-/// subflows.
+/// A host's key (RFC 8684 section 3.1): sent in clear text during the handshake, and the secret
+/// that authenticates all later subflows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Key(pub u64);
 
-/// The 32 most significant bits of the hash of a key, which name a connection (RFC 8684 section
+/// The 32 most significant bits of the hash of a key. They identify a connection (RFC 8684 section
 /// 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Token(pub u32);
@@ -30,7 +30,7 @@ pub struct Token(pub u32);
 /// MP_CAPABLE (RFC 8684 section 3.1, figure 4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MpCapable {
-    /// Version; we speak 1.
+    /// Protocol version; this project speaks version 1.
     pub version: u8,
     /// Flag A: checksums are required.
     pub checksum_required: bool,
@@ -38,70 +38,70 @@ pub struct MpCapable {
     pub no_joins_here: bool,
     /// Flag H: HMAC-SHA256.
     pub hmac_sha256: bool,
-    /// What follows, by the segment's place in the handshake.
+    /// Content after the flags, which depends on the segment's place in the handshake.
     pub form: CapableForm,
 }
 
-/// What an MP_CAPABLE says beyond its flags.
+/// Content of an MP_CAPABLE after its flags.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CapableForm {
-    /// On SYN, 4 octets.
+    /// In a SYN; 4 bytes.
     Syn,
-    /// On SYN/ACK, 12 octets.
+    /// In a SYN/ACK; 12 bytes.
     SynAck {
-        /// Of the option's sender.
+        /// Key of the option's sender.
         sender: Key,
     },
-    /// On the third segment, 20 octets.
+    /// In the third segment of the handshake; 20 bytes.
     Ack {
-        /// Of the option's sender.
+        /// Key of the option's sender.
         sender: Key,
-        /// Of its receiver.
+        /// Key of the option's receiver.
         receiver: Key,
     },
-    /// With the first data, instead of a DSS; 22 octets, 24 with a checksum.
+    /// With the first data, instead of a DSS; 22 bytes, or 24 with a checksum.
     Data {
-        /// Of the option's sender.
+        /// Key of the option's sender.
         sender: Key,
-        /// Of its receiver.
+        /// Key of the option's receiver.
         receiver: Key,
-        /// Data-level length in octets, from the first octet on.
+        /// Data-level length in bytes, counted from the first byte.
         len: u16,
-        /// Checksum over data and mapping, if agreed on.
+        /// Checksum over data and mapping, if negotiated.
         checksum: Option<u16>,
     },
 }
 
-/// Which address of a host is meant (RFC 8684 section 3.2).
+/// Identifies an address of a host (RFC 8684 section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct AddressId(pub u8);
 
 /// MP_JOIN (RFC 8684 section 3.2, figures 5 to 7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MpJoin {
-    /// On SYN, 12 octets.
+    /// In a SYN; 12 bytes.
     Syn {
-        /// Flag B: use it only when no other subflow works.
+        /// Flag B: use this subflow only if no other subflow works.
         backup: bool,
-        /// The sender's address.
+        /// Identifier of the sender's address.
         address: AddressId,
-        /// The receiver's connection.
+        /// Token of the receiver's connection.
         token: Token,
         /// The sender's nonce.
         nonce: u32,
     },
-    /// On SYN/ACK, 16 octets.
+    /// In a SYN/ACK; 16 bytes.
     SynAck {
-        /// Flag B.
+        /// Flag B: use this subflow only if no other subflow works.
         backup: bool,
-        /// The sender's address.
+        /// Identifier of the sender's address.
         address: AddressId,
         /// The leftmost 64 bits of the sender's HMAC.
         hmac: u64,
         /// The sender's nonce.
         nonce: u32,
     },
-    /// On the third segment, 24 octets.
+    /// In the third segment of the handshake; 24 bytes.
     Ack {
         /// The leftmost 160 bits of the sender's HMAC.
         hmac: [u8; 20],
@@ -111,11 +111,11 @@ pub enum MpJoin {
 /// ADD_ADDR (RFC 8684 section 3.4.1, figure 12).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AddAddr {
-    /// Its number.
+    /// Identifier of the address.
     pub id: AddressId,
     /// The address.
     pub address: IpAddr,
-    /// Its port, if it is not that of the first subflow.
+    /// The port, if it differs from that of the first subflow.
     pub port: Option<u16>,
     /// The rightmost 64 bits of the HMAC; `None` is an echo (flag E).
     pub hmac: Option<u64>,
@@ -124,7 +124,7 @@ pub struct AddAddr {
 /// MP_TCPRST (RFC 8684 section 3.6, figure 16).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MpTcpRst {
-    /// Flag T: the cause may pass.
+    /// Flag T: the condition is transient.
     pub transient: bool,
     /// The cause.
     pub reason: ResetReason,
@@ -135,57 +135,57 @@ pub struct MpTcpRst {
 pub struct ResetReason(pub u8);
 
 impl ResetReason {
-    /// Nothing is said.
+    /// No reason given.
     pub const UNSPECIFIED: Self = Self(0);
-    /// Something is wrong with our MPTCP state or its option.
+    /// The MPTCP state or an option is invalid.
     pub const MPTCP_SPECIFIC: Self = Self(1);
-    /// We cannot afford it.
+    /// Not enough resources for the subflow.
     pub const LACK_OF_RESOURCES: Self = Self(2);
-    /// Not allowed here.
+    /// A policy forbids the subflow.
     pub const PROHIBITED: Self = Self(3);
-    /// Much was sent and nothing acknowledged.
+    /// Too much data was sent without being acknowledged.
     pub const TOO_MUCH_OUTSTANDING: Self = Self(4);
-    /// The path is too bad.
+    /// The performance of the path is too poor.
     pub const UNACCEPTABLE_PERFORMANCE: Self = Self(5);
-    /// Something between has changed what was said.
+    /// A middlebox on the path changed the options.
     pub const MIDDLEBOX: Self = Self(6);
 }
 
-/// At most that many address numbers fit into one REMOVE_ADDR beside nothing else.
+/// Largest number of addresses that fit into one REMOVE_ADDR without other options.
 pub const MAX_REMOVED: usize = 37;
 
 /// One option that is not a [`Dss`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum MptcpOption {
-    /// Multipath is offered, or agreed to.
+    /// Offers Multipath TCP, or agrees to it.
     MpCapable(MpCapable),
-    /// A subflow joins.
+    /// Adds a subflow to a connection.
     MpJoin(MpJoin),
-    /// A further address of the sender.
+    /// Announces a further address of the sender.
     AddAddr(AddAddr),
-    /// Addresses of the sender that are gone: 1 to [`MAX_REMOVED`].
+    /// Withdraws addresses of the sender: 1 to [`MAX_REMOVED`].
     RemoveAddr(Vec<AddressId>),
-    /// This subflow's priority changes (RFC 8684 section 3.3.8).
+    /// Changes the priority of this subflow (RFC 8684 section 3.3.8).
     MpPrio {
-        /// Flag B.
+        /// Flag B: use this subflow only if no other subflow works.
         backup: bool,
     },
-    /// A checksum was wrong (RFC 8684 section 3.7).
+    /// Reports a wrong checksum (RFC 8684 section 3.7).
     MpFail {
-        /// Where in the data.
+        /// Position of the wrong data.
         dsn: DataSeqNumber,
     },
-    /// The whole connection is aborted (RFC 8684 section 3.5).
+    /// Aborts the whole connection (RFC 8684 section 3.5).
     MpFastclose {
         /// Key of the option's receiver.
         receiver: Key,
     },
-    /// Why this subflow is reset.
+    /// Gives the reason for the reset of this subflow.
     MpTcpRst(MpTcpRst),
 }
 
 impl MptcpOption {
-    /// Octets of the option.
+    /// Length of the option in bytes.
     pub fn wire_len(&self) -> usize {
         match self {
             Self::MpCapable(capable) => match capable.form {
@@ -211,7 +211,7 @@ impl MptcpOption {
     }
 }
 
-/// The MPTCP options of one segment: at most one [`Dss`], and any others in order.
+/// The MPTCP options of one segment: at most one [`Dss`], and other options in order.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Mptcp(Carried);
 
@@ -220,7 +220,7 @@ enum Carried {
     #[default]
     Nothing,
     Dss(Dss),
-    /// Something beside or instead of a DSS.
+    /// Options other than a DSS, with or without a DSS.
     Others(Box<Others>),
 }
 
@@ -231,29 +231,29 @@ struct Others {
 }
 
 impl Mptcp {
-    /// No option.
+    /// No options.
     pub const NONE: Self = Self(Carried::Nothing);
 
-    /// Only a DSS.
+    /// Only a data sequence signal.
     #[inline]
     pub const fn dss_only(dss: Dss) -> Self {
         Self(Carried::Dss(dss))
     }
 
-    /// Only one option that is not a DSS.
+    /// Only one option, which is not a DSS.
     pub fn only(option: MptcpOption) -> Self {
         let mut this = Self::NONE;
         this.push(option);
         this
     }
 
-    /// Without any.
+    /// True without options.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         matches!(self.0, Carried::Nothing)
     }
 
-    /// The data sequence signal.
+    /// The data sequence signal, if there is one.
     #[inline]
     pub fn dss(&self) -> Option<&Dss> {
         match &self.0 {
@@ -263,7 +263,7 @@ impl Mptcp {
         }
     }
 
-    /// The others, in order.
+    /// The options other than the DSS, in order.
     #[inline]
     pub fn options(&self) -> &[MptcpOption] {
         match &self.0 {
@@ -272,7 +272,7 @@ impl Mptcp {
         }
     }
 
-    /// The DSS from now on.
+    /// Sets or replaces the DSS.
     pub fn set_dss(&mut self, dss: Dss) {
         match &mut self.0 {
             Carried::Others(others) => others.dss = Some(dss),
@@ -280,7 +280,7 @@ impl Mptcp {
         }
     }
 
-    /// One more that is not a DSS.
+    /// Adds an option other than a DSS.
     pub fn push(&mut self, option: MptcpOption) {
         let dss = match &mut self.0 {
             Carried::Others(others) => return others.options.push(option),
@@ -290,7 +290,7 @@ impl Mptcp {
         self.0 = Carried::Others(Box::new(Others { dss, options: alloc::vec![option] }));
     }
 
-    /// Octets of all options, without padding.
+    /// Length of all options in bytes, without padding.
     #[inline]
     pub fn bare_len(&self) -> usize {
         match &self.0 {

@@ -1,15 +1,15 @@
-//! The datagrams of RDCA (`docs/reference/rdca-protocol.md` has the byte diagrams; paper: `rdca`,
-//! section 3.2).
+//! Datagrams of RDCA (byte diagrams: `docs/reference/rdca-protocol.md`; paper: `rdca`, section
+//! 3.2).
 //!
-//! A datagram is one message. It begins with one octet: the type in the high nibble, flags in the
-//! low one. Integers are big-endian. The paper puts a flag, a sequence number and a time stamp into
-//! 32 bits (erratum H15), which hold no clock that lasts for more than moments; here each has 32
-//! bits of its own, and a stream number, by which either side notices that the other began anew.
-//! Data pays 13 octets, 17 with a measured round trip.
+//! A datagram carries one message. Its first byte has the type in the high nibble and flags in the
+//! low nibble. Integers are big-endian.
 //!
-//! [`Header`] chooses between the two.
+//! The paper puts a flag, a sequence number and a time stamp into 32 bits (erratum H15), so the
+//! number and the time stamp wrap within moments. Here each has 32 bits of its own. A stream number
+//! lets either side detect a restart of the other. The data header has 13 bytes, or 17 bytes with a
+//! measured round-trip time. [`Header`] selects between the two formats.
 //!
-//! There is no check sum: the datagram service has one.
+//! Messages have no checksum, since the datagram service has one.
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,7 @@ pub use message::{
 pub use printed::Expected;
 
 impl Header {
-    /// Bytes of the longest header of a data packet.
+    /// Length of the longest header of a data packet in bytes.
     pub const fn data_octets(self) -> usize {
         match self {
             Self::Ours => MAX_DATA_HEADER,
@@ -37,7 +37,7 @@ impl Header {
         }
     }
 
-    /// Appends `message` to `out`: one datagram.
+    /// Appends `message` to `out` as one datagram.
     pub fn encode(self, message: &Message, out: &mut Vec<u8>) {
         match self {
             Self::Ours => encode(message, out),
@@ -45,12 +45,12 @@ impl Header {
         }
     }
 
-    /// Reads one datagram. Of data with the printed header, `expected` completes what it leaves
-    /// out.
+    /// Parses one datagram. `expected` completes the fields that the printed header of a data
+    /// packet shortens or omits.
     ///
     /// # Errors
     ///
-    /// As [`decode()`].
+    /// Those of [`decode()`].
     pub fn decode(self, datagram: &Bytes, expected: Expected) -> Result<Message, DecodeError> {
         match self {
             Self::Ours => decode(datagram),

@@ -1,7 +1,7 @@
-//! Octets read from the front.
+//! A cursor over bytes.
 
-/// What of `octets` has been read, and what has not. No error of its own: whoever reads knows which
-/// field it is that is cut off.
+/// Reads `octets` from the front. It has no error type of its own: the caller knows which field is
+/// truncated.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     octets: &'a [u8],
@@ -13,18 +13,18 @@ impl<'a> Reader<'a> {
         Self { octets, at: 0 }
     }
 
-    /// Octets that have been read.
+    /// Number of bytes read.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// Octets that have not, without taking them.
+    /// The bytes not yet read; does not advance.
     pub(crate) fn rest(&self) -> &'a [u8] {
-        // `at` never passes the end.
+        // `at` never exceeds the length.
         &self.octets[self.at..]
     }
 
-    /// The next `len` octets; if there are not as many, `None`, and nothing is taken.
+    /// The next `len` bytes. If fewer are left, returns `None` and does not advance.
     pub(crate) fn slice(&mut self, len: usize) -> Option<&'a [u8]> {
         let octets = self.rest().get(..len)?;
         self.at += len;
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         self.take().map(|[octet]| octet)
     }
 
-    /// Big-endian.
+    /// Reads a big-endian integer.
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.take().map(u16::from_be_bytes)
     }

@@ -1,14 +1,14 @@
-//! RPL, the routing of low-power networks (RFC 6550), as ICMPv6 messages; and what builds paths on
-//! top of it.
+//! RPL, the routing protocol for low-power networks (RFC 6550), as ICMPv6 messages, with an
+//! extension that builds multiple paths.
 //!
-//! [`emit`] and [`parse`] go between a [`Message`] and a whole ICMPv6 message: DIS, DIO, DAO and
-//! DAO-ACK, with the options that this project reads. Others are skipped and counted. Secured
-//! messages and those of later RFCs are refused.
+//! [`emit`] and [`parse`] convert between a [`Message`] and a whole ICMPv6 message: DIS, DIO, DAO
+//! and DAO-ACK, with the options that this project uses. [`parse`] skips and counts other options.
+//! It refuses secured messages and messages of later RFCs.
 //!
-//! Two options are ours. A DIO says which nodes it has passed ([`PathTraversed`]), and a DAO which
-//! path a node has built of that ([`PathBuilt`]): the extension of section III of "MPTCP over
-//! heterogeneous wireless IoT networks", which gives no octets. Their types are of the range that
-//! IANA has not assigned.
+//! Two options are specific to this project. [`PathTraversed`] lists the nodes that a DIO has
+//! passed, and [`PathBuilt`] in a DAO announces a path that a node has built from such a list. They
+//! implement the extension of section III of "MPTCP over heterogeneous wireless IoT networks",
+//! which does not define an encoding. Their types are in the range that IANA has not assigned.
 
 mod emit;
 mod metric;
@@ -26,20 +26,19 @@ pub use option::{
 };
 pub use parse::{Field, ParseError, Parsed, parse};
 
-/// Whom a node that has no unicast address to send to speaks to: all RPL nodes of the link (RFC
-/// 6550 section 6).
+/// The link-local multicast address of all RPL nodes (RFC 6550 section 6).
 pub const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
 
 /// A control message (RFC 6550 section 6).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Message {
-    /// Asks for a DIO.
+    /// Solicits a DIO.
     Dis(Dis),
-    /// Says what is needed to join a DODAG.
+    /// Advertises the parameters needed to join a DODAG.
     Dio(Dio),
-    /// Says what can be reached through its sender.
+    /// Advertises destinations reachable through the sender.
     Dao(Dao),
-    /// Answers a DAO.
+    /// Acknowledges a DAO.
     DaoAck(DaoAck),
 }
 
@@ -55,17 +54,17 @@ pub struct Dis {
 pub struct Dio {
     /// RPLInstanceID: below 128 global, from 128 local to the DODAG's root (section 5.1).
     pub instance: u8,
-    /// DODAGVersionNumber, which grows with each global repair and wraps (section 7.2).
+    /// DODAGVersionNumber: incremented by each global repair; wraps (section 7.2).
     pub version: u8,
-    /// How far the sender is from the root; 65535 is infinite (section 3.5).
+    /// Rank of the sender, its distance from the root; 65535 is infinite (section 3.5).
     pub rank: u16,
-    /// The DODAG meets the goal of its application.
+    /// True if the DODAG satisfies the goal of the application.
     pub grounded: bool,
-    /// Which routes are kept, and by whom.
+    /// Which downward routes are stored, and by which nodes.
     pub mode: ModeOfOperation,
-    /// How much the root would like to be chosen, 0 to 7 (the most).
+    /// Preference of this root over others, 0 to 7 (most preferred).
     pub preference: u8,
-    /// DTSN: grows when the sender wants DAOs from its children, and wraps.
+    /// DTSN: incremented to request DAOs from children; wraps.
     pub dtsn: u8,
     /// An address of the root, which names the DODAG.
     pub dodag: Ipv6Addr,
@@ -78,11 +77,11 @@ pub struct Dio {
 pub struct Dao {
     /// As in [`Dio::instance`].
     pub instance: u8,
-    /// K: the receiver is to answer with a DAO-ACK.
+    /// K: asks the receiver for a DAO-ACK.
     pub ack_request: bool,
     /// DAOSequence, repeated in the DAO-ACK.
     pub sequence: u8,
-    /// As in [`Dio::dodag`]; there only where the instance is local.
+    /// As in [`Dio::dodag`]; present only for a local instance.
     pub dodag: Option<Ipv6Addr>,
     /// Options in order: a [`TransitInformation`] belongs to the [`Target`]s before it (section
     /// 6.7.8).
@@ -94,9 +93,10 @@ pub struct Dao {
 pub struct DaoAck {
     /// As in [`Dio::instance`].
     pub instance: u8,
-    /// That of the DAO.
+    /// DAOSequence of the acknowledged DAO.
     pub sequence: u8,
-    /// 0: accepted; 1 to 127: another parent had better be looked for; from 128: refused.
+    /// 0: accepted; 1 to 127: accepted, but the sender should find another parent; from 128:
+    /// rejected.
     pub status: u8,
     /// As in [`Dao::dodag`].
     pub dodag: Option<Ipv6Addr>,
@@ -104,19 +104,19 @@ pub struct DaoAck {
     pub options: Vec<ControlOption>,
 }
 
-/// Which routes downward there are, 0 to 7 (RFC 6550 section 6.3.1). A node that does not know a
-/// mode may join as a leaf, so every number can be read.
+/// Support for downward routes, 0 to 7 (RFC 6550 section 6.3.1). A node may join as a leaf if it
+/// does not support a mode, so every number is valid.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ModeOfOperation(pub u8);
 
 impl ModeOfOperation {
-    /// None.
+    /// No downward routes.
     pub const NO_DOWNWARD_ROUTES: Self = Self(0);
-    /// The root keeps them all and writes them into packets.
+    /// The root stores all downward routes and writes them into packets (source routing).
     pub const NON_STORING: Self = Self(1);
-    /// Each node keeps those of the nodes below it.
+    /// Each node stores the routes to the nodes below it.
     pub const STORING: Self = Self(2);
-    /// The same, and those to multicast groups.
+    /// As [`Self::STORING`], and routes to multicast groups.
     pub const STORING_WITH_MULTICAST: Self = Self(3);
 }
 

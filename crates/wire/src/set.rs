@@ -1,14 +1,14 @@
-//! The messages of the SET session layer (`docs/reference/set-protocol.md` has the byte diagrams).
+//! Messages of the SET session layer (byte diagrams: `docs/reference/set-protocol.md`).
 //!
-//! Messages travel inside reliable byte streams, one after another, without padding. Every message
-//! begins with one octet: the type in the high nibble, flags in the low one. Integers are
-//! big-endian; where a length varies, they are the variable-length integers of RFC 9000 section 16
-//! (1, 2, 4 or 8 octets).
+//! Reliable byte streams carry the messages back to back, without padding. The first byte of a
+//! message has the type in the high nibble and flags in the low nibble. Integers are big-endian;
+//! those of variable length are encoded as in RFC 9000 section 16 (1, 2, 4 or 8 bytes).
 //!
-//! A data chunk pays 2 to 4 octets where it follows the previous chunk of its session, and its
-//! offset on top where it does not. The paper's header (section 4.2.2: 20 octets with both
-//! addresses and both ports) stays selectable as [`Layout::Paper`], for data chunks, to measure the
-//! difference; it has no type and no length, so those three octets stand before it (errata S16).
+//! The header of a data chunk has 2 to 4 bytes if the chunk follows the previous chunk of its
+//! session; otherwise the offset is added. [`Layout::Paper`] selects the header of the paper
+//! (section 4.2.2: 20 bytes with both addresses and both ports) for data chunks, to measure the
+//! difference. That header has no type and no length, so three bytes of type and length precede it
+//! (errata S16).
 
 mod decode;
 mod encode;

@@ -1,16 +1,15 @@
-//! 6LoWPAN: an IPv6 packet as the payload of frames of IEEE 802.15.4.
+//! 6LoWPAN: IPv6 packets in frames of IEEE 802.15.4.
 //!
-//! [`compress`] and [`decompress`] go between a packet and a datagram with its headers compressed
+//! [`compress`] and [`decompress`] convert between a packet and a datagram with compressed headers
 //! (RFC 6282): LOWPAN_IPHC with all address modes, with and without [`Contexts`], and LOWPAN_NHC
-//! for extension headers and UDP. TCP and ICMPv6 have no compression: their headers stay as they
-//! are. [`split`] says how a datagram is cut into frames, and [`parse_dispatch`] what a frame
-//! carries (RFC 4944 section 5). The lengths alone, for whoever counts octets without making them,
-//! are [`compressed_header_len`] and [`split`].
+//! for extension headers and UDP. TCP and ICMPv6 headers are not compressed. [`split`] computes how
+//! a datagram is cut into frames, and [`parse_dispatch`] tells what a frame carries (RFC 4944
+//! section 5). [`compressed_header_len`] and [`split`] compute lengths without producing the bytes.
 //!
-//! Absent: mesh addressing and broadcast headers (RFC 4944), HC1 (its predecessor), the IPv6 header
-//! inside an IPv6 packet as LOWPAN_NHC, elided UDP checksums, paging dispatch (RFC 8025) and
-//! fragment forwarding (RFC 8931). All that is refused with the name of the field. Joining the
-//! pieces takes time and memory, so it is not done here.
+//! Not supported: mesh addressing and broadcast headers (RFC 4944), HC1 (the predecessor of
+//! LOWPAN_IPHC), IPv6 headers inside IPv6 packets as LOWPAN_NHC, elided UDP checksums, paging
+//! dispatch (RFC 8025) and fragment forwarding (RFC 8931). The parsers refuse these with the name
+//! of the field. Reassembly needs time and memory, so another crate implements it.
 
 mod address;
 mod compress;
@@ -36,32 +35,31 @@ pub use input::{DecompressError, Field};
 use crate::ieee802154::Address;
 use crate::ip::Protocol;
 
-/// The two ends of a link: the MAC addresses of the frame, from which interface identifiers are
-/// derived.
+/// The link-layer source and destination of a frame, from which interface identifiers are derived.
 ///
-/// A datagram in fragments has the same link in each of its frames.
+/// All frames of a fragmented datagram have the same link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Link {
-    /// Who sent the frame.
+    /// Source address.
     pub src: Address,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Address,
 }
 
-/// All that the IPv6 header says (RFC 8200 section 3), except the payload length, which is never
+/// All fields of the IPv6 header (RFC 8200 section 3) except the payload length, which is never
 /// sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ipv6Header {
-    /// Who sent it.
+    /// Source address.
     pub src: Ipv6Addr,
-    /// Whom it is for.
+    /// Destination address.
     pub dst: Ipv6Addr,
-    /// Differentiated services in the high six bits, congestion notification in the low two.
+    /// Traffic class: differentiated services in the high six bits, ECN in the low two.
     pub traffic_class: u8,
-    /// 20 bits; what is above them is not sent.
+    /// Flow label, 20 bits; higher bits are not sent.
     pub flow_label: u32,
-    /// What follows.
+    /// Protocol of the next header.
     pub next_header: Protocol,
-    /// How many more routers it may pass.
+    /// Number of further routers that may forward the packet.
     pub hop_limit: u8,
 }

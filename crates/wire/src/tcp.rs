@@ -1,9 +1,9 @@
-//! The TCP segment (RFC 9293 section 3.1) with the options that this project speaks: maximum
-//! segment size, window scale and timestamps (RFC 7323), SACK (RFC 2018), Multipath TCP (RFC 8684,
-//! in [`crate::mptcp`]).
+//! The TCP segment (RFC 9293 section 3.1) with the options that this project supports: maximum
+//! segment size, window scale and timestamps (RFC 7323), SACK (RFC 2018) and Multipath TCP (RFC
+//! 8684, in [`crate::mptcp`]).
 //!
-//! A [`Segment`] is meaning, not bytes: simulated links carry it as it stands, and [`crate::ip`]
-//! turns it into the true bytes for a capture, a TUN device or a radio.
+//! A [`Segment`] is a parsed value. Simulated links pass it on unchanged; [`crate::ip`] encodes it
+//! for a capture, a TUN device or a radio.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -13,39 +13,39 @@ use bytes::Bytes;
 use crate::ecn::Ecn;
 use crate::mptcp::Mptcp;
 
-/// A sequence number: modulo 2^32, so it has no order of its own (RFC 9293 section 3.4).
+/// A sequence number, modulo 2^32. Sequence numbers have no total order (RFC 9293 section 3.4).
 ///
-/// Compare with [`SeqNumber::lt`] and its kin, which are right while the two are less than 2^31
-/// apart, or subtract.
+/// Compare with [`SeqNumber::lt`] and its siblings, which are right while the two numbers are less
+/// than 2^31 apart, or with [`SeqNumber::distance`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SeqNumber(pub u32);
 
 impl SeqNumber {
-    /// The signed distance from `other` to `self`, in octets, in -2^31..2^31.
+    /// The signed distance from `other` to `self`, in bytes, in -2^31..2^31.
     #[inline]
     pub const fn distance(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }
 
-    /// `self` comes before `other`.
+    /// True if `self` comes before `other`.
     #[inline]
     pub const fn lt(self, other: Self) -> bool {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or is it.
+    /// True if `self` comes before `other` or equals it.
     #[inline]
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0
     }
 
-    /// `self` comes after `other`.
+    /// True if `self` comes after `other`.
     #[inline]
     pub const fn gt(self, other: Self) -> bool {
         self.distance(other) > 0
     }
 
-    /// `self` comes after `other` or is it.
+    /// True if `self` comes after `other` or equals it.
     #[inline]
     pub const fn ge(self, other: Self) -> bool {
         self.distance(other) >= 0
@@ -99,12 +99,13 @@ impl fmt::Display for SeqNumber {
     }
 }
 
-/// The control bits (RFC 9293 section 3.1, with ECE and CWR of RFC 3168), at their places in octet 13.
+/// The control bits (RFC 9293 section 3.1, with ECE and CWR of RFC 3168), at their positions in
+/// byte 13.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: Self = Self(0x01);
     /// Synchronise sequence numbers.
     pub const SYN: Self = Self(0x02);
@@ -121,7 +122,7 @@ impl Flags {
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
 
-    /// All bits of `other` are set.
+    /// True if all bits of `other` are set.
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -133,7 +134,7 @@ impl Flags {
         Self(self.0 & !other.0)
     }
 
-    /// The bits of both.
+    /// The union of the bits.
     #[inline]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -141,7 +142,7 @@ impl Flags {
 }
 
 impl fmt::Debug for Flags {
-    /// tcpdump's letters: `S`, `F`, `R`, `P`, `.` for ACK, `U`, `E`, `W`.
+    /// Formats the bits as tcpdump does: `S`, `F`, `R`, `P`, `.` for ACK, `U`, `E`, `W`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = [
             (Self::SYN, 'S'),
@@ -157,7 +158,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// One SACK block: the octets from `left` up to, not including, `right` have arrived (RFC 2018
+/// One SACK block: the bytes from `left` up to, not including, `right` have arrived (RFC 2018
 /// section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SackBlock {
@@ -175,15 +176,15 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Three blocks fit beside timestamps in the 40 octets of options; no more are ever sent or
-    /// read.
+    /// Three blocks fit beside timestamps in the 40 bytes of options; further blocks are never sent
+    /// or read.
     pub const MAX: usize = 3;
 
-    /// None.
+    /// No blocks.
     pub const EMPTY: Self =
         Self { len: 0, blocks: [SackBlock { left: SeqNumber(0), right: SeqNumber(0) }; Self::MAX] };
 
-    /// Appends a block; false, and nothing done, if it is full.
+    /// Appends a block. Returns false and changes nothing if three blocks are present.
     pub fn push(&mut self, block: SackBlock) -> bool {
         let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
         *slot = block;
@@ -197,7 +198,7 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// True without a block.
+    /// True without blocks.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -205,7 +206,7 @@ impl SackBlocks {
 }
 
 impl FromIterator<SackBlock> for SackBlocks {
-    /// Takes the first [`SackBlocks::MAX`].
+    /// Collects the first [`SackBlocks::MAX`] blocks.
     fn from_iter<I: IntoIterator<Item = SackBlock>>(iter: I) -> Self {
         let mut all = Self::EMPTY;
         for block in iter.into_iter().take(Self::MAX) {
@@ -226,14 +227,14 @@ impl fmt::Debug for SackBlocks {
 pub struct Timestamps {
     /// TSval: the sender's timestamp clock.
     pub value: u32,
-    /// TSecr: the most recent TSval of the other side.
+    /// TSecr: the most recent TSval received from the other side.
     pub echo: u32,
 }
 
 /// The options that this project reads and writes; others are skipped when read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Maximum segment size in octets, on SYN only (RFC 9293 section 3.7.1).
+    /// Maximum segment size in bytes, on SYN only (RFC 9293 section 3.7.1).
     pub mss: Option<u16>,
     /// Window scale shift count 0..=14, on SYN only (RFC 7323 section 2).
     pub window_scale: Option<u8>,
@@ -246,12 +247,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// Octets that the options take in the header, padding included; a multiple of 4.
+    /// Length of the options in the header in bytes, padding included; a multiple of 4.
     pub const fn wire_len(&self) -> usize {
         self.bare_len().next_multiple_of(4)
     }
 
-    /// Without the padding.
+    /// Length of the options in bytes without padding.
     pub(crate) const fn bare_len(&self) -> usize {
         let mut n = 0;
         if self.mss.is_some() {
@@ -273,37 +274,37 @@ impl Options {
     }
 }
 
-/// Octets that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
+/// Number of bytes that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
 pub const MAX_OPTIONS_LEN: usize = 40;
 
 /// A TCP segment: header, options, payload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Segment {
-    /// Port of the sender.
+    /// Source port.
     pub src_port: u16,
-    /// Port of the receiver.
+    /// Destination port.
     pub dst_port: u16,
-    /// Sequence number of the first octet (of the SYN, if set).
+    /// Sequence number of the first byte (of the SYN, if set).
     pub seq: SeqNumber,
-    /// The next octet that the sender expects, if [`Flags::ACK`] is set.
+    /// The next sequence number that the sender expects, if [`Flags::ACK`] is set.
     pub ack: SeqNumber,
     /// Control bits.
     pub flags: Flags,
-    /// The window field as it stands in the header: scaled unless the segment is a SYN.
+    /// The window field of the header: scaled unless the segment is a SYN.
     pub window: u16,
     /// Options.
     pub options: Options,
     /// The options of Multipath TCP.
     pub mptcp: Mptcp,
-    /// The octets carried.
+    /// The payload.
     pub payload: Bytes,
-    /// The ECN bits of the IP header around it (RFC 3168 section 5). They are not of the segment,
-    /// but what is done with them is.
+    /// The ECN bits of the IP header (RFC 3168 section 5). They are not part of the segment, but
+    /// TCP reacts to them.
     pub ecn: Ecn,
 }
 
 impl Segment {
-    /// SEG.LEN: payload octets, plus one each for SYN and FIN (RFC 9293 section 3.3.1).
+    /// SEG.LEN: payload bytes, plus one each for SYN and FIN (RFC 9293 section 3.3.1).
     #[inline]
     pub fn seq_len(&self) -> u32 {
         self.payload.len() as u32
@@ -311,7 +312,7 @@ impl Segment {
             + u32::from(self.flags.contains(Flags::FIN))
     }
 
-    /// It acknowledges and does nothing else; what it says of ECN (RFC 3168) does not count.
+    /// True if the segment only acknowledges; its ECN bits (RFC 3168) do not matter.
     #[inline]
     pub fn is_pure_ack(&self) -> bool {
         let notes = Flags::ECE.with(Flags::CWR);
@@ -324,21 +325,21 @@ impl Segment {
         self.seq + self.seq_len()
     }
 
-    /// Octets of the segment on the wire: 20, the options, the payload.
+    /// Length of the segment on the wire in bytes: 20, the options and the payload.
     #[inline]
     pub fn wire_len(&self) -> usize {
         20 + self.options_len() + self.payload.len()
     }
 
-    /// Octets of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`]
-    /// can be said.
+    /// Length of all options in bytes, padding included; a multiple of 4. More than
+    /// [`MAX_OPTIONS_LEN`] cannot be encoded.
     #[inline]
     pub fn options_len(&self) -> usize {
         (self.common_len() + self.mptcp.bare_len()).next_multiple_of(4)
     }
 
-    /// Octets of the options that are not of Multipath TCP: with their own padding, unless only
-    /// without it there is room for all.
+    /// Length of the options other than Multipath TCP in bytes. They have their own padding, unless
+    /// all options fit only without it.
     pub(crate) fn common_len(&self) -> usize {
         let (padded, bare) = (self.options.wire_len(), self.options.bare_len());
         let multipath = self.mptcp.bare_len();

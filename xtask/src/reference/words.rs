@@ -175,10 +175,11 @@ fn unbroken(text: &str) -> Vec<String> {
 
 /// At the beginning of a line, such a word would begin a list, a heading, a quotation or a table.
 fn begins_block(word: &str) -> bool {
-    let digits = word.trim_end_matches(['.', ')']);
+    // `1.` and `1)`, but not the `6551).` that ends a sentence.
+    let number = word.strip_suffix(['.', ')']);
     matches!(word, "-" | "+" | "*")
         || word.starts_with(['#', '>', '|'])
-        || (digits.len() < word.len() && digits.chars().all(|c| c.is_ascii_digit()))
+        || number.is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
 }
 
 #[cfg(test)]

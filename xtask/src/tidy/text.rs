@@ -27,6 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = licences(tree);
     for (path, text) in tree.files() {
         findings.extend(machine_paths(path, text));
+        findings.extend(wide_lines(path, text));
         if CODE.iter().any(|end| path.ends_with(end)) {
             findings.extend(promises(path, text));
         }
@@ -67,6 +68,48 @@ fn machine_paths(path: &str, text: &str) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Columns of a line of Markdown or of a comment.
+const COLUMNS: usize = 100;
+
+/// Lines of pages and comments that are wider, and could be broken. Tables, code and headings
+/// cannot. Pages that the laboratory writes are as it writes them.
+fn wide_lines(path: &str, text: &str) -> Vec<Finding> {
+    let is_page = path.ends_with(".md");
+    if (!is_page && !path.ends_with(".rs")) || path.starts_with("docs/evidence/robustness/") {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    let mut in_code = false;
+    for (i, line) in text.lines().enumerate() {
+        let prose = if is_page {
+            line.trim_start()
+        } else {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                in_code = false;
+                continue;
+            };
+            comment.trim_start_matches(['/', '!']).trim_start()
+        };
+        in_code ^= prose.starts_with("```");
+        let is_fixed = in_code || prose.starts_with(['|', '#', '<', '[', '{', '`']) || line.contains("  ");
+        if line.chars().count() > COLUMNS && !is_fixed && is_breakable(line) {
+            findings.push(Finding::new(path, i + 1, format!("more than {COLUMNS} columns")));
+        }
+    }
+    findings
+}
+
+/// Whether there is a blank to break at: not in code, and not in the target of a link.
+fn is_breakable(line: &str) -> bool {
+    let text = line.trim_start().trim_start_matches(['/', '!', '*', '-', ' ']);
+    let indent = line.chars().count() - text.chars().count();
+    let mut in_span = false;
+    text.chars().take(COLUMNS.saturating_sub(indent)).any(|c| {
+        in_span ^= c == '`';
+        c == ' ' && !in_span
+    })
 }
 
 fn promises(path: &str, text: &str) -> Vec<Finding> {
@@ -156,6 +199,18 @@ mod tests {
         let found: Vec<String> = check(&tree).iter().map(|finding| finding.path.clone()).collect();
         assert_eq!(found, ["LICENSE-APACHE", "crates/a/Cargo.toml"]);
         assert_eq!(lines("crates/a/Cargo.toml", "license.workspace = true"), [0; 0]);
+    }
+
+    #[test]
+    fn prose_and_comments_have_a_hundred_columns() {
+        let words = "word ".repeat(21);
+        let (wide, code) = (words.trim_end(), format!("`{}`", words.trim_end()));
+        let page =
+            format!("{wide}\n| {wide} |\n# {wide}\n```text\n{wide}\n```\n{code}\n{}\n", "x".repeat(120));
+        assert_eq!(lines("docs/page.md", &page), [1]);
+        let source = format!("//! {wide}\nfn f() {{}} // {wide}\n/// | {wide} |\n    // {wide}\n");
+        assert_eq!(lines("crates/a/src/lib.rs", &source), [1, 4]);
+        assert_eq!(lines("docs/page.md", &wide[..100].replace(' ', "_")), [0; 0]);
     }
 
     #[test]

@@ -266,7 +266,7 @@ fn without_privileges_it_says_which_command_has_them() {
     let here = folder.path().join("anabranch");
     let mut command = Command::new(program());
     if is_root() {
-        // The user nobody needs read access to the program and the scenario.
+        // An unprivileged user needs read access to the program and the scenario.
         executable::copy(std::path::Path::new(program()), &here);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
         command = Command::new(&here);

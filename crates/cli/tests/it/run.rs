@@ -528,6 +528,61 @@ fn an_interrupted_run_leaves_its_files_as_they_were() {
     }
 }
 
+/// The names of the metrics of a table, in order.
+fn metrics(table: &str) -> Vec<String> {
+    let rows = table.lines().skip(2).filter(|line| !line.contains("--all prints them"));
+    rows.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_begins_with_transfers_and_leaves_out_zeros() {
+    let (_folder, path) = scenario(NETWORK);
+    let printed = |more: &[&str]| {
+        let arguments = [&[text(&path)], more].concat();
+        let assert = anabranch(&arguments).assert().success();
+        String::from_utf8(assert.get_output().stdout.clone()).expect("text")
+    };
+    let (short, all) = (printed(&[]), printed(&["--all"]));
+    assert!(short.starts_with("small, 1 run, seed 1\n"), "{short}");
+    let (few, many) = (metrics(&short), metrics(&all));
+    // All transfers come first, in both; zeros of transfers are headlines too.
+    for names in [&few, &many] {
+        let first = names.iter().take_while(|name| name.starts_with("transfer.")).count();
+        assert!(first > 3 && !names[first..].iter().any(|name| name.starts_with("transfer.")), "{names:?}");
+    }
+    let record = &lines(&[text(&path), "--json"])[0]["metrics"];
+    let known = record.as_object().expect("an object");
+    let mut sorted = many.clone();
+    sorted.sort();
+    assert!(sorted.iter().eq(known.keys()), "{sorted:?}");
+    let zero = |name: &String| known[name]["mean"].as_f64() == Some(0.0) && !name.starts_with("transfer.");
+    assert!(few.iter().eq(many.iter().filter(|name| !zero(name))), "{few:?}");
+    let left = many.len() - few.len();
+    assert!(
+        left > 0
+            && short.contains(&format!("  {left} more metrics are zero in every run; --all prints them"))
+    );
+    assert!(!all.contains("--all prints them"));
+}
+
+#[test]
+fn a_run_ends_at_the_time_that_is_asked_for() {
+    let (_folder, path) = scenario(NETWORK);
+    let until = |time: &str| {
+        let output = anabranch(&[text(&path), "--json", "--until", time]).output().expect("it starts");
+        let record: Value = serde_json::from_slice(&output.stdout).expect("an object");
+        (
+            output.status.code(),
+            record["metrics"]["transfer.file.delivered"]["mean"].as_f64(),
+            record["resolved"]["stop"].clone(),
+        )
+    };
+    // 20 kB take 0.16 s at 1 Mbit/s.
+    assert_eq!(until("0.1 s"), (Some(1), Some(0.0), "100 ms".into()));
+    assert_eq!(until("2 s"), (Some(0), Some(1.0), "2 s".into()));
+    assert!(refused(&[text(&path), "--until", "2"]).contains("unit"));
+}
+
 #[test]
 fn standard_output_takes_a_trace_before_the_result() {
     let (folder, path) = scenario(NETWORK);
@@ -537,7 +592,7 @@ fn standard_output_takes_a_trace_before_the_result() {
         let status = anabranch(&["--trace", name, text(&path)]).stdout(out).status().expect("it starts");
         assert_eq!(status.code(), Some(0), "{name}");
         let all = std::fs::read_to_string(&redirected).expect("text");
-        let table = all.find("small, 1 runs, seed 1").expect("the table");
+        let table = all.find("small, 1 run, seed 1").expect("the table");
         assert!(table > 1000 && all.contains("transfer.file.latency_s"), "{name}: {table}");
         let piped = anabranch(&["--trace", name, text(&path)]).output().expect("it starts");
         assert!(piped.stdout == all.as_bytes(), "{name}");

@@ -2,84 +2,87 @@
 
 use crate::time::Duration;
 
-/// How a node takes part. [`Config::default`] has the values of RFC 3561 section 10.
+/// Parameters of a node. [`Config::default`] has the values of RFC 3561 section 10.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// ACTIVE_ROUTE_TIMEOUT: how long a route is good that nobody uses; 3 s, or 10 s without word
-    /// from the link layer.
+    /// ACTIVE_ROUTE_TIMEOUT: lifetime of an unused route; 3 s, or 10 s without link-layer
+    /// notifications.
     pub active_route_timeout: Duration,
-    /// MY_ROUTE_TIMEOUT: the lifetime of the routes that a destination gives; 2
+    /// MY_ROUTE_TIMEOUT: the lifetime of the routes in a destination's own replies; 2
     /// ACTIVE_ROUTE_TIMEOUT.
     pub my_route_timeout: Duration,
-    /// DELETE_PERIOD: how long a route that is good no more is remembered, with its sequence
-    /// number. At least as long as any neighbour may go on using it: K max(ACTIVE_ROUTE_TIMEOUT,
+    /// DELETE_PERIOD: how long an invalid route is kept with its sequence number. It must be at
+    /// least as long as any neighbour may continue to use the route: K max(ACTIVE_ROUTE_TIMEOUT,
     /// ALLOWED_HELLO_LOSS HELLO_INTERVAL), with K = 5.
     pub delete_period: Duration,
-    /// NODE_TRAVERSAL_TIME: what a message takes over one hop, queues and processing included; 40
-    /// ms.
+    /// NODE_TRAVERSAL_TIME: time that a message takes over one hop, including queues and
+    /// processing; 40 ms.
     pub node_traversal_time: Duration,
-    /// NET_DIAMETER: the most hops between two nodes, 1 to 255; 35.
+    /// NET_DIAMETER: the largest number of hops between two nodes, 1 to 255; 35.
     pub net_diameter: u8,
-    /// TIMEOUT_BUFFER: hops by which the wait for an answer is longer than its way; 2.
+    /// TIMEOUT_BUFFER: extra hops in the time-out of a ring search; 2.
     pub timeout_buffer: u8,
-    /// PATH_DISCOVERY_TIME: how long a request is known again; 2 NET_TRAVERSAL_TIME.
+    /// PATH_DISCOVERY_TIME: how long a request is remembered to detect duplicates; 2
+    /// NET_TRAVERSAL_TIME.
     pub path_discovery_time: Duration,
-    /// TTL_START: how far the first request goes, in hops, at least 1; 1.
+    /// TTL_START: TTL of the first request in hops, at least 1; 1.
     pub ttl_start: u8,
-    /// TTL_INCREMENT: how much further the next, at least 1; 2.
+    /// TTL_INCREMENT: increase of the TTL for each further request, at least 1; 2.
     pub ttl_increment: u8,
-    /// TTL_THRESHOLD: beyond it requests go through the whole network; 7.
+    /// TTL_THRESHOLD: above this TTL, requests go through the whole network; 7.
     pub ttl_threshold: u8,
-    /// RREQ_RETRIES: requests through the whole network after the first; 2.
+    /// RREQ_RETRIES: retries of a request through the whole network; 2.
     pub request_retries: u8,
-    /// RREQ_RATELIMIT: requests of a node's own in any second; 10.
+    /// RREQ_RATELIMIT: largest number of originated requests in any second; 10.
     pub request_rate_limit: u8,
-    /// RERR_RATELIMIT: route errors in any second; 10.
+    /// RERR_RATELIMIT: largest number of route errors in any second; 10.
     pub error_rate_limit: u8,
-    /// How long a destination that was not found is [`super::Route::Unreachable`]. The RFC says
-    /// nothing: zero, and the next packet starts a new search.
+    /// How long a destination that was not found stays [`super::Route::Unreachable`]. The RFC
+    /// specifies no such time: with the default of zero the next packet starts a new search.
     pub hold_after_failure: Duration,
-    /// Whether a node answers requests for others to which it knows a route; if not, its own
-    /// requests have D set.
+    /// Whether a node answers requests for other destinations to which it knows a route; if not,
+    /// its own requests have the D flag set.
     pub intermediate_replies: IntermediateReplies,
-    /// Whether the node upstream of a broken link looks for another way itself (section 6.12).
+    /// Whether the node upstream of a broken link searches for another path itself (section 6.12).
     pub local_repair: LocalRepair,
-    /// LOCAL_ADD_TTL: hops by which a repair reaches further than it should have to; 2.
+    /// LOCAL_ADD_TTL: extra hops in the TTL of a repair request; 2.
     pub local_add_ttl: u8,
-    /// MAX_REPAIR_TTL: a destination further away than that is left to the originator; 0.3
-    /// NET_DIAMETER, 10.
+    /// MAX_REPAIR_TTL: largest distance of a destination in hops for a local repair; beyond it the
+    /// originator repairs; 0.3 NET_DIAMETER, 10.
     pub max_repair_ttl: u8,
-    /// Whether neighbours are watched by Hello messages (section 6.9).
+    /// Whether Hello messages monitor the neighbours (section 6.9).
     pub hello: Hello,
     /// HELLO_INTERVAL; 1 s.
     pub hello_interval: Duration,
-    /// ALLOWED_HELLO_LOSS: intervals of silence after which a neighbour is gone, at least 1; 2.
+    /// ALLOWED_HELLO_LOSS: number of silent intervals after which a neighbour counts as lost, at
+    /// least 1; 2.
     pub allowed_hello_loss: u8,
-    /// Whether replies are acknowledged, which finds links that lead one way only (section 6.8).
+    /// Whether replies are acknowledged, which detects unidirectional links (section 6.8).
     pub reply_acks: ReplyAcks,
-    /// NEXT_HOP_WAIT: how long an RREP-ACK is waited for; NODE_TRAVERSAL_TIME + 10 ms.
+    /// NEXT_HOP_WAIT: how long a node waits for an RREP-ACK; NODE_TRAVERSAL_TIME + 10 ms.
     pub next_hop_wait: Duration,
-    /// BLACKLIST_TIMEOUT: how long requests of a node are ignored that a reply did not reach;
-    /// RREQ_RETRIES NET_TRAVERSAL_TIME.
+    /// BLACKLIST_TIMEOUT: how long a node ignores the requests of a neighbour that its reply did
+    /// not reach; RREQ_RETRIES NET_TRAVERSAL_TIME.
     pub blacklist_timeout: Duration,
-    /// Broadcasts wait for a random part of this, so that neighbours do not collide; 10 ms, as in
-    /// ns-2. The RFC has none.
+    /// Broadcasts wait for a random part of this time to avoid collisions between neighbours; 10
+    /// ms, as in ns-2. The RFC specifies none.
     pub jitter: Duration,
-    /// Routes that a node knows at most, good or not, and also requests. Others are counted and not
-    /// stored.
+    /// Largest number of stored routes, valid or not, and also of remembered requests. Further ones
+    /// are counted but not stored.
     pub max_routes: usize,
 }
 
-/// Who may answer a request (RFC 3561 section 6.6).
+/// Which nodes may answer a request (RFC 3561 section 6.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum IntermediateReplies {
-    /// The destination only: D is set in the node's own requests.
+    /// Only the destination: the node's own requests have the D flag set.
     Refused,
-    /// Each node that knows a route that is new enough.
+    /// Every node that knows a sufficiently fresh route.
     Accepted,
-    /// The same, and the destination is told of the route too: G is set (section 6.6.3).
+    /// Every node that knows a sufficiently fresh route; it also sends the destination a gratuitous
+    /// reply. The G flag is set (section 6.6.3).
     Gratuitous,
 }
 
@@ -88,7 +91,7 @@ pub enum IntermediateReplies {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LocalRepair {
-    /// The originator looks for a new route.
+    /// The originator searches for a new route.
     Off,
     /// The node upstream of the break tries first.
     On,
@@ -99,9 +102,10 @@ pub enum LocalRepair {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Hello {
-    /// The link layer tells of a break.
+    /// No Hello messages: the link layer reports lost links.
     Off,
-    /// A node on a route says that it is there, and is given up when it does not.
+    /// A node on an active route sends Hello messages, and its neighbours drop the link if they
+    /// stop.
     On,
 }
 
@@ -110,9 +114,10 @@ pub enum Hello {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReplyAcks {
-    /// Not asked for: the link layer tells. They are given to those who ask.
+    /// Not requested: the link layer reports undelivered replies. The node still acknowledges
+    /// replies of neighbours that request it.
     Off,
-    /// Asked for with each reply.
+    /// Requested with each reply.
     On,
 }
 
@@ -127,20 +132,20 @@ impl Config {
         self.node_traversal_time * 2 * (u64::from(ttl) + u64::from(self.timeout_buffer))
     }
 
-    /// How long a neighbour may be silent that sends Hellos.
+    /// How long a neighbour that sends Hello messages may be silent.
     pub(super) fn hello_patience(&self, interval: Duration) -> Duration {
         interval * u64::from(self.allowed_hello_loss.max(1))
     }
 
-    /// The values of ns-2.35 (`aodv/aodv.h`, `aodv/aodv.cc`), as far as they are values and not
-    /// another algorithm: NODE_TRAVERSAL_TIME 30 ms, NETWORK_DIAMETER 30, TTL_START 5,
+    /// The parameters of ns-2.35 (`aodv/aodv.h`, `aodv/aodv.cc`), except where ns-2.35 has a
+    /// different algorithm: NODE_TRAVERSAL_TIME 30 ms, NETWORK_DIAMETER 30, TTL_START 5,
     /// ACTIVE_ROUTE_TIMEOUT and MY_ROUTE_TIMEOUT 10 s, BCAST_ID_SAVE 6 s, RREQ_RETRIES 3, no buffer
-    /// in the time of a ring, MAX_RREQ_TIMEOUT 10 s, neither Hellos nor RREP-ACKs. A route there is
-    /// never deleted, so here it is kept for long.
+    /// in the time-out of a ring search, MAX_RREQ_TIMEOUT 10 s, neither Hello messages nor
+    /// RREP-ACKs. ns-2.35 never deletes a route; here DELETE_PERIOD is long instead.
     ///
-    /// ns-2.35 also repairs locally where the destination is nearer than the source. Here that is
-    /// off, as papers that simulate plain AODV have it; [`Config::local_repair`] turns on the
-    /// RFC's.
+    /// ns-2.35 also repairs locally if the destination is nearer than the source. Local repair is
+    /// off here, as in papers that simulate plain AODV; [`Config::local_repair`] turns on the RFC's
+    /// local repair.
     pub fn ns2() -> Self {
         let active_route_timeout = Duration::from_secs(10);
         Self {

@@ -1,4 +1,4 @@
-//! Routes that are no more (RFC 3561 sections 6.11 and 6.12).
+//! Route errors: broken links and lost routes (RFC 3561 sections 6.11 and 6.12).
 
 use alloc::collections::BTreeSet;
 use alloc::vec;
@@ -11,9 +11,10 @@ use super::{Event, LocalRepair, Router, SequenceNumber, To, Undelivered};
 use crate::time::Instant;
 
 impl Router {
-    /// The link layer has lost a neighbour, at the packet `undelivered` if it was one of data
-    /// (section 6.11 case i). With [`LocalRepair::On`] another way is looked for if that is a
-    /// packet of another node, whose owner asks [`Router::forward`] again.
+    /// Handles the loss of a neighbour that the link layer reports; `undelivered` is the data
+    /// packet that could not be delivered, if any (section 6.11 case i). With [`LocalRepair::On`],
+    /// a local repair starts if the packet belongs to another node; its owner then calls
+    /// [`Router::forward`] again.
     pub fn handle_link_break(&mut self, now: Instant, neighbour: Ipv4Addr, undelivered: Option<Undelivered>) {
         self.tick(now);
         self.acks.remove(&neighbour);
@@ -36,7 +37,7 @@ impl Router {
         self.tell_broken(lost);
     }
 
-    /// Section 6.12: another's packet, to a destination that was near.
+    /// Section 6.12: only for a packet of another node, to a destination that was near.
     fn may_repair(&self, lost: &[Ipv4Addr], packet: &Undelivered) -> bool {
         let near = |destination| {
             self.table.get(destination).is_some_and(|entry| entry.hops <= self.config.max_repair_ttl)
@@ -54,12 +55,14 @@ impl Router {
         }
     }
 
-    /// Somebody sends packets this way for which there is no route (section 6.11 case ii), as after
-    /// a reboot (6.13).
+    /// Answers a packet of a neighbour for which there is no route with a route error (section 6.11
+    /// case ii), also after a reboot (6.13).
     pub(super) fn refuse_packet(&mut self, now: Instant, destination: Ipv4Addr, previous: Ipv4Addr) {
         let forget_at = now + self.config.delete_period;
         let sequence = match &mut self.quiet_until {
             Some(until) => {
+                // Section 6.13: each data packet that arrives at a rebooted node restarts its
+                // DELETE_PERIOD wait. The sequence numbers from before the reboot are unknown.
                 *until = forget_at;
                 None
             }
@@ -71,7 +74,7 @@ impl Router {
         self.send_error_to(now, To::Neighbour(previous), RouteError { no_delete: false, unreachable });
     }
 
-    /// Section 6.11 case iii.
+    /// Handles a route error (section 6.11 case iii).
     pub(super) fn handle_error(&mut self, now: Instant, from: Ipv4Addr, error: &RouteError) {
         let forget_at = now + self.config.delete_period;
         let mut lost = Vec::new();
@@ -81,6 +84,8 @@ impl Router {
             if !through {
                 continue;
             }
+            // The N flag marks a local repair upstream: the route stays in use, and only the notice
+            // is forwarded.
             if error.no_delete {
                 unreachable.push(*said);
                 continue;
@@ -100,8 +105,8 @@ impl Router {
         self.tell_broken(lost);
     }
 
-    /// Tells those who send packets to these destinations through here, `except` one. They have
-    /// been told then.
+    /// Sends a route error to the precursors of these destinations, `except` one. Clears the
+    /// precursor lists that were served, since those nodes no longer use the routes.
     pub(super) fn report(&mut self, now: Instant, unreachable: Vec<Unreachable>, except: Option<Ipv4Addr>) {
         for part in unreachable.chunks(MOST) {
             if self.send_error(now, RouteError { no_delete: false, unreachable: part.to_vec() }, except) {
@@ -114,8 +119,8 @@ impl Router {
         }
     }
 
-    /// To the precursors of the routes; those that have none are left out. False if nobody was to
-    /// be told, or not now.
+    /// Sends a route error to the precursors of its routes; routes without precursors are left out.
+    /// Returns false if there was no precursor, or if the rate limit suppressed the error.
     pub(super) fn send_error(
         &mut self,
         now: Instant,
@@ -148,8 +153,9 @@ impl Router {
     }
 }
 
-/// What a route error says of a destination whose number is not known.
+/// The sequence number in a route error for a destination whose number is unknown.
 const UNKNOWN: SequenceNumber = SequenceNumber(0);
 
-/// Destinations in one route error: it fits into the 576 octets that every host takes.
+/// Largest number of destinations in one route error: it then fits into the 576 bytes that every
+/// host must accept.
 const MOST: usize = 64;

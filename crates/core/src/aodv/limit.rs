@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::time::{Duration, Instant};
 
-/// When the last few were.
+/// The times of the last messages.
 #[derive(Clone, Debug)]
 pub(super) struct RateLimit {
     limit: usize,
@@ -12,12 +12,12 @@ pub(super) struct RateLimit {
 }
 
 impl RateLimit {
-    /// None at all would stop everything: one at least.
+    /// Creates a limiter. A limit of 0 would block all messages, so the limit is at least 1.
     pub(super) fn new(limit: u8) -> Self {
         Self { limit: usize::from(limit.max(1)), past: VecDeque::new() }
     }
 
-    /// One more now, or when there may be.
+    /// Permits one more message now, or returns when the next one is permitted.
     pub(super) fn take(&mut self, now: Instant) -> Result<(), Instant> {
         while self.past.front().is_some_and(|at| now.saturating_since(*at) >= SPAN) {
             self.past.pop_front();

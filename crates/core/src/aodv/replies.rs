@@ -41,9 +41,9 @@ impl Router {
         }
     }
 
-    /// Section 6.7, the end. A node that knows the route already, or a better one, passes on what
-    /// it knows itself: else a reply would end at every neighbour of the destination that has heard
-    /// a Hello.
+    /// Forwards a reply (end of section 6.7). If the node already knows the route or a better one,
+    /// it forwards its own information. Otherwise a reply would end at every neighbour of the
+    /// destination that has received a Hello.
     fn pass_reply_on(&mut self, now: Instant, reply: &RouteReply) {
         let known = self.table.valid(reply.destination);
         let known =
@@ -64,7 +64,7 @@ impl Router {
         self.send_reply(now, back, RouteReply { destination_sequence, hop_count, lifetime, ..*reply });
     }
 
-    /// A reply, with an acknowledgement asked for if that is our way.
+    /// Sends a reply, with a request for an acknowledgement if configured.
     pub(super) fn send_reply(&mut self, now: Instant, to: Ipv4Addr, reply: RouteReply) {
         let acknowledge = self.config.reply_acks == ReplyAcks::On;
         if acknowledge {
@@ -74,21 +74,23 @@ impl Router {
         self.send(now, To::Neighbour(to), self.config.net_diameter, &Message::Reply(reply));
     }
 
-    /// The link layer could not deliver a reply to a neighbour: it hears nothing from here, though
-    /// it is heard (section 6.8). Its requests are ignored for a while, and the link is broken.
+    /// Handles the loss of a reply that the link layer could not deliver. The link is
+    /// unidirectional: the neighbour's messages arrive here, but not the reverse (section 6.8). Its
+    /// requests are ignored for BLACKLIST_TIMEOUT, and the link counts as broken.
     pub fn handle_reply_lost(&mut self, now: Instant, neighbour: Ipv4Addr) {
         self.shun(now, neighbour);
         self.handle_link_break(now, neighbour, None);
     }
 
-    /// A reply did not reach this neighbour.
+    /// Puts a neighbour that a reply did not reach on the blacklist.
     pub(super) fn shun(&mut self, now: Instant, neighbour: Ipv4Addr) {
         self.acks.remove(&neighbour);
         self.blacklist.retain(|_, until| *until > now);
         self.blacklist.insert(neighbour, now + self.config.blacklist_timeout);
     }
 
-    /// Section 6.9: a route to the neighbour, and it is watched from now on.
+    /// Handles a Hello (section 6.9): learns the route to the neighbour and monitors the neighbour
+    /// from now on.
     fn handle_hello(&mut self, now: Instant, from: Ipv4Addr, hello: &RouteReply) {
         let said = hello.hello_interval.map(|millis| Duration::from_millis(millis.into()));
         let patience = self.config.hello_patience(said.unwrap_or(self.config.hello_interval));
@@ -102,8 +104,8 @@ impl Router {
             }
             Learned::Updated | Learned::Same => self.table.extend(from, from, expires),
             Learned::Older => {
-                // What was counted here is ahead of the neighbour's own number; that it is there
-                // counts all the same.
+                // The number stored here is ahead of the neighbour's own number, because it was
+                // incremented at a break. The Hello still proves that the neighbour is reachable.
                 self.table.hear(from, expires);
             }
         }
@@ -113,8 +115,8 @@ impl Router {
         }
     }
 
-    /// Section 6.9: a node that is on a route and has broadcast nothing for an interval says that
-    /// it is there.
+    /// Sends a Hello if the node has an active route and has broadcast nothing for an interval
+    /// (section 6.9).
     pub(super) fn say_hello(&mut self, now: Instant) {
         let Some(at) = self.next_hello.filter(|at| *at <= now) else { return };
         let interval = self.config.hello_interval.max(Duration::from_nanos(1));
@@ -141,7 +143,8 @@ impl Router {
     }
 }
 
-/// The RFC does not say what a Hello's originator is: nobody, or the node itself.
+/// Whether a reply is a Hello. The RFC does not specify the originator of a Hello: implementations
+/// leave it unspecified or use the node's own address.
 fn is_hello(from: Ipv4Addr, reply: &RouteReply) -> bool {
     let of_itself = reply.destination == from && reply.hop_count == 0;
     of_itself && (reply.originator == from || reply.originator.is_unspecified())

@@ -1,4 +1,4 @@
-//! Requests of others (RFC 3561 sections 6.5 and 6.6).
+//! Handling of received route requests (RFC 3561 sections 6.5 and 6.6).
 
 use alloc::collections::{BTreeSet, VecDeque};
 use core::net::Ipv4Addr;
@@ -9,21 +9,21 @@ use super::table::{Learned, News};
 use super::{Router, To};
 use crate::time::Instant;
 
-/// Requests that are known again for PATH_DISCOVERY_TIME.
+/// Requests remembered for PATH_DISCOVERY_TIME to detect duplicates.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     known: BTreeSet<(Ipv4Addr, u32)>,
-    /// The same with their ends, in order.
+    /// The entries of `known` with their expiry times, in order of expiry.
     ends: VecDeque<(Instant, (Ipv4Addr, u32))>,
     room: usize,
 }
 
-/// Whether a request has been here.
+/// Whether a request was received before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum First {
     Time,
     Again,
-    /// There is no room to remember it.
+    /// There is no space to remember the request.
     Full,
 }
 
@@ -53,7 +53,8 @@ impl Seen {
 
 impl Router {
     pub(super) fn handle_request(&mut self, now: Instant, from: Ipv4Addr, ttl: u8, request: &RouteRequest) {
-        // Section 6.8: before anything else.
+        // Section 6.8: the blacklist comes first, so that a request over a unidirectional link
+        // changes nothing.
         if self.blacklist.get(&from).is_some_and(|until| *until > now) {
             self.counters.ignored += 1;
             return;
@@ -66,6 +67,8 @@ impl Router {
         match self.seen.note(now, until, (request.originator, request.id)) {
             First::Time => {}
             First::Again => return,
+            // Without space to remember the request, the node must not forward it: duplicates would
+            // circulate.
             First::Full => {
                 self.counters.table_full += 1;
                 return;
@@ -87,7 +90,7 @@ impl Router {
         }
     }
 
-    /// Section 6.5; false if there is no room.
+    /// Learns the reverse route (section 6.5); returns false if the table is full.
     fn learn_reverse_route(
         &mut self,
         now: Instant,
@@ -95,6 +98,7 @@ impl Router {
         hops: u8,
         request: &RouteRequest,
     ) -> bool {
+        // MinimalLifetime = now + 2 NET_TRAVERSAL_TIME - 2 HopCount NODE_TRAVERSAL_TIME.
         let around = self.config.net_traversal_time() * 2;
         let back = self.config.node_traversal_time * 2 * u64::from(hops);
         let minimal = now + around.saturating_sub(back);
@@ -112,7 +116,8 @@ impl Router {
         true
     }
 
-    /// Section 6.6 case ii. The node that asks is no way to what it asks for.
+    /// Whether this node may answer for another destination (section 6.6 case ii). A route through
+    /// the requesting neighbour is no answer: it would form a loop.
     fn knows_the_way(&self, from: Ipv4Addr, request: &RouteRequest) -> bool {
         let route = self.table.valid(request.destination).filter(|route| route.next_hop != from);
         let known = route.and_then(|route| route.sequence);
@@ -121,8 +126,8 @@ impl Router {
         new_enough && !request.destination_only
     }
 
-    /// Section 6.6.1. The number in the request may be greater than the node's own, since others
-    /// count breaks.
+    /// Answers a request for this node (section 6.6.1). The number in the request may be larger
+    /// than the node's own, because other nodes increment it when a route breaks.
     fn answer_for_itself(&mut self, now: Instant, request: &RouteRequest) {
         self.sequence = request.destination_sequence.map_or(self.sequence, |n| self.sequence.newer(n));
         let reply = RouteReply {
@@ -136,7 +141,7 @@ impl Router {
         self.reply(now, reply);
     }
 
-    /// Sections 6.6.2 and 6.6.3.
+    /// Answers for another destination (sections 6.6.2 and 6.6.3).
     fn answer_for_another(&mut self, now: Instant, from: Ipv4Addr, request: &RouteRequest) {
         let Some(reverse) = self.table.valid(request.originator) else {
             self.counters.replies_stranded += 1;
@@ -170,7 +175,7 @@ impl Router {
         }
     }
 
-    /// Section 6.5, the end.
+    /// Forwards a request (end of section 6.5).
     fn pass_on(&mut self, now: Instant, ttl: u8, hop_count: u8, request: &RouteRequest) {
         let known = self.table.get(request.destination).and_then(|entry| entry.sequence);
         let destination_sequence = match (request.destination_sequence, known) {
@@ -182,7 +187,7 @@ impl Router {
         self.send(now, To::Broadcast, ttl - 1, &Message::Request(request));
     }
 
-    /// A reply of this node's own goes towards the one who asked.
+    /// Sends a reply of this node towards the originator of the request.
     fn reply(&mut self, now: Instant, reply: RouteReply) {
         let Some(back) = self.table.valid(reply.originator).map(|entry| entry.next_hop) else {
             self.counters.replies_stranded += 1;
@@ -193,19 +198,19 @@ impl Router {
     }
 }
 
-/// Hops from here to the end that a message names, given those of its sender; `None` if that is
-/// nobody, or too far.
+/// Number of hops from this node to the node `end` that a message names, given the sender's number;
+/// `None` if the address is not a unicast address or the number overflows.
 pub(super) fn hops_from(end: Ipv4Addr, sender: u8) -> Option<u8> {
     let somebody = !end.is_unspecified() && !end.is_multicast() && !end.is_broadcast();
     sender.checked_add(1).filter(|_| somebody)
 }
 
-/// For a message; what is longer than 49 days is cut.
+/// Converts a time to the 32-bit field of a message; values above 49 days are clamped.
 pub(super) fn millis(n: u64) -> u32 {
     n.min(u32::MAX.into()) as u32
 }
 
-/// What most replies do not say.
+/// A reply with default fields.
 const NO_ROUTE: RouteReply = RouteReply {
     repair: false,
     acknowledge: false,

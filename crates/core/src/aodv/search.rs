@@ -1,4 +1,4 @@
-//! Looking for a route (RFC 3561 sections 6.3 and 6.4), and around a broken link (section 6.12).
+//! Route discovery (RFC 3561 sections 6.3 and 6.4) and local repair (section 6.12).
 
 use anabranch_wire::aodv::{Message, RouteError, RouteRequest, Unreachable};
 use core::net::Ipv4Addr;
@@ -9,30 +9,30 @@ use alloc::vec::Vec;
 use super::{Event, IntermediateReplies, RouteState, Router, To};
 use crate::time::Instant;
 
-/// A route is being looked for.
+/// A route discovery in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
     /// When the next step is due.
     pub(super) at: Instant,
     next: Step,
-    /// Packets of this node's own wait for it.
+    /// Whether packets of this node wait for the route.
     own: bool,
-    /// Packets of others do: the hops of the route that broke.
+    /// For a local repair, packets of other nodes wait: the hop count of the broken route.
     repairs: Option<u8>,
 }
 
-/// What happens when the answer does not come.
+/// The next step if no reply arrives.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A request that goes so many hops.
+    /// A request with this TTL.
     Ring(u8),
-    /// A request through the whole network, after so many.
+    /// A request through the whole network, after this number of earlier ones.
     Whole(u8),
     GiveUp,
 }
 
 impl Router {
-    /// Packets of this node's own wait for a route.
+    /// Starts a route discovery for packets of this node.
     pub(super) fn search(&mut self, now: Instant, destination: Ipv4Addr) {
         if let Some(search) = self.searches.get_mut(&destination) {
             search.own = true;
@@ -40,7 +40,7 @@ impl Router {
         }
         self.counters.searches += 1;
         let first = match self.table.get(destination) {
-            // Section 6.4: the last known distance, and somewhat more.
+            // Section 6.4: start from the last known hop count plus TTL_INCREMENT.
             Some(entry) => entry.hops.saturating_add(self.config.ttl_increment),
             None => self.config.ttl_start,
         };
@@ -52,8 +52,8 @@ impl Router {
         }
     }
 
-    /// Packets of others wait for a way around a broken link; the route has ended already. One
-    /// request, since the destination was near.
+    /// Starts a local repair for packets of other nodes; the route is already invalid. It sends a
+    /// single request, since the destination was near.
     pub(super) fn repair(&mut self, now: Instant, destination: Ipv4Addr, source: Ipv4Addr) {
         let Some(entry) = self.table.get_mut(destination) else { return };
         entry.state = RouteState::Repairing;
@@ -80,7 +80,7 @@ impl Router {
     }
 
     fn continue_search(&mut self, now: Instant, destination: Ipv4Addr) {
-        // What was learned in the time of silence counts from now on.
+        // Routes learned during the silence after a reboot count from now on.
         self.fulfil(now, destination);
         let Some(search) = self.searches.get(&destination).copied() else { return };
         let config = self.config;
@@ -124,8 +124,10 @@ impl Router {
         self.searches.insert(destination, search);
     }
 
-    /// Section 6.3.
+    /// Sends a route request (section 6.3).
     fn send_request(&mut self, now: Instant, destination: Ipv4Addr, ttl: u8) {
+        // Section 6.1: the originator increments its own number immediately before each discovery.
+        // The reverse routes of earlier requests are then older.
         self.sequence = self.sequence.next();
         self.request_id = self.request_id.wrapping_add(1);
         let replies = self.config.intermediate_replies;
@@ -148,7 +150,7 @@ impl Router {
     fn give_up(&mut self, now: Instant, destination: Ipv4Addr, search: Search) {
         self.searches.remove(&destination);
         if search.repairs.is_some() {
-            // Section 6.12: now the originators have to.
+            // Section 6.12: the repair failed, so the originators have to search.
             if let Some(entry) = self.table.get_mut(destination) {
                 entry.state = RouteState::Invalid;
             }
@@ -165,7 +167,7 @@ impl Router {
         self.events.push_back(Event::Failed { destination });
     }
 
-    /// There may be a route now to somebody who is looked for.
+    /// Completes the discovery of a destination if there is a usable route now.
     pub(super) fn fulfil(&mut self, now: Instant, destination: Ipv4Addr) {
         if !self.searches.contains_key(&destination) {
             return;
@@ -183,12 +185,12 @@ impl Router {
         self.events.push_back(Event::Found { destination });
     }
 
-    /// Section 6.12: the way has become longer, which the originator may want to know.
+    /// Section 6.12: the repaired route is longer, so the originator may want a new discovery.
     fn tell_of_detour(&mut self, now: Instant, longer: Unreachable) {
         let error = RouteError { no_delete: true, unreachable: vec![longer] };
         self.send_error(now, error, None);
     }
 }
 
-/// More doublings than that outlive any configuration.
+/// Upper limit of the exponent of the wait; larger values have no practical use.
 const MAX_SHIFT: u32 = 16;

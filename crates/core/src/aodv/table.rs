@@ -1,17 +1,18 @@
-//! The route table (RFC 3561 section 6.2), and why there are no loops.
+//! The route table (RFC 3561 section 6.2), and why the routes are free of loops.
 //!
-//! A node's *quality* for a destination is its sequence number, less one while the route is not
-//! good. Along the next hops of good routes quality never falls, and where it stays the hop count
-//! does: so no way leads back. All that changes an entry keeps to that:
+//! The *quality* of a node for a destination is its sequence number, minus one while its route is
+//! invalid. Along the next hops of valid routes the quality never decreases, and where it stays
+//! equal, the hop count decreases. Therefore no path leads back to a node. Every change of an entry
+//! preserves this invariant:
 //!
-//! * News counts only if it is newer, or as new and shorter, or as new where the route is not good.
-//! * A route that ends, by a break or by its time, gets the next sequence number: its quality
-//!   stays.
-//! * Hearing a neighbour makes a good route to it, and takes that step of the number back: the
-//!   quality stays again, and a neighbour that comes and goes does not drive the number ahead of
-//!   the destination's own.
-//! * What is forgotten was not good for DELETE_PERIOD, in which everybody else has given up the way
-//!   through here.
+//! * New information is accepted only if it is newer, or equally new and shorter, or equally new
+//!   while the route is invalid.
+//! * A route that breaks or expires gets the next sequence number, so its quality stays equal.
+//! * A message from a neighbour makes the route to it valid and undoes that increment. The quality
+//!   stays equal again, and a neighbour that appears and disappears does not push the number ahead
+//!   of the destination's own.
+//! * An entry is deleted only after it was invalid for DELETE_PERIOD. By then all other nodes have
+//!   dropped their routes through this node.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -20,41 +21,42 @@ use core::net::Ipv4Addr;
 use super::SequenceNumber;
 use crate::time::{Duration, Instant};
 
-/// What is known of one destination.
+/// The route to one destination.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The destination's sequence number, if one is known.
     pub sequence: Option<SequenceNumber>,
-    /// Whether packets may follow it.
+    /// Whether packets may use the route.
     pub state: RouteState,
-    /// Hops to the destination, at least 1; the last that were known if the route is not good.
+    /// Hop count to the destination, at least 1; the last known value if the route is invalid.
     pub hops: u8,
-    /// The neighbour that packets go to.
+    /// The neighbour to which packets are sent.
     pub next_hop: Ipv4Addr,
-    /// When a good route ends, or one that is not good is forgotten.
+    /// When a valid route expires, or when an invalid route is deleted.
     pub expires: Instant,
-    /// Neighbours that may send packets this way, in order: who has to hear of its end.
+    /// Neighbours that may send packets over this route, in ascending order. They receive a route
+    /// error when it ends.
     pub precursors: Vec<Ipv4Addr>,
 }
 
 /// Whether a route can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RouteState {
-    /// It can.
+    /// The route can be used.
     Valid,
-    /// It cannot; what is known is kept for a while.
+    /// The route cannot be used; the entry is kept until it expires.
     Invalid,
-    /// It cannot, and this node looks for another way (section 6.12).
+    /// The route cannot be used; this node searches for another path (section 6.12).
     Repairing,
 }
 
 impl Entry {
-    /// Packets may follow it.
+    /// Whether packets may use the route.
     pub fn is_valid(&self) -> bool {
         self.state == RouteState::Valid
     }
 
-    /// One more neighbour may send packets this way.
+    /// Adds a neighbour that may send packets over this route.
     pub(super) fn add_precursor(&mut self, neighbour: Ipv4Addr) {
         if let Err(at) = self.precursors.binary_search(&neighbour) {
             self.precursors.insert(at, neighbour);
@@ -68,26 +70,26 @@ impl Entry {
     }
 }
 
-/// What a message says of a route.
+/// The route information in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct News {
     pub(super) sequence: SequenceNumber,
-    /// From here.
+    /// Hop count from this node.
     pub(super) hops: u8,
-    /// Who said it.
+    /// The neighbour that sent the message.
     pub(super) next_hop: Ipv4Addr,
 }
 
-/// What became of it.
+/// Result of learning a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Learned {
-    /// The route was made or changed.
+    /// The route was created or changed.
     Updated,
-    /// It says what is known.
+    /// The entry already had the same information.
     Same,
-    /// What is known is better.
+    /// The entry has better information.
     Older,
-    /// There is no room.
+    /// The table is full.
     Full,
 }
 
@@ -96,7 +98,7 @@ pub(super) enum Learned {
 pub(super) struct Table {
     entries: BTreeMap<Ipv4Addr, Entry>,
     room: usize,
-    /// No entry's time is over before.
+    /// No entry expires before this time.
     due: Instant,
 }
 
@@ -121,14 +123,14 @@ impl Table {
         self.entries.iter().map(|(destination, entry)| (*destination, entry))
     }
 
-    /// When [`Table::expire`] may have something to do; may be early, since routes in use live
-    /// longer than was said.
+    /// Returns when [`Table::expire`] may have work to do. The time may be early, since the
+    /// lifetime of routes in use is extended.
     pub(super) fn due(&self) -> Option<Instant> {
         (!self.entries.is_empty()).then_some(self.due)
     }
 
-    /// Ends routes whose time is over, and forgets those that have ended for long, except where
-    /// `kept` says no.
+    /// Ends expired valid routes and deletes expired invalid ones, except entries for which `kept`
+    /// returns a later time.
     pub(super) fn expire(
         &mut self,
         now: Instant,
@@ -145,6 +147,8 @@ impl Table {
                     (RouteState::Valid, _) => {
                         let ended = entry.sequence.map(SequenceNumber::next);
                         entry.invalidate(ended, entry.expires + delete_period);
+                        // After a long gap between two calls the period would already be over; the
+                        // entry gets a full DELETE_PERIOD from now.
                         if entry.expires <= now {
                             entry.expires = now + delete_period;
                         }
@@ -161,7 +165,8 @@ impl Table {
         self.due = due;
     }
 
-    /// Section 6.7 says which news counts; section 6.5 is read the same way.
+    /// Applies the route information of a message by the rules of section 6.7, also for section
+    /// 6.5.
     pub(super) fn learn(&mut self, destination: Ipv4Addr, news: News, expires: Instant) -> Learned {
         self.due = self.due.min(expires);
         let Some(entry) = self.entries.get_mut(&destination) else {
@@ -186,8 +191,8 @@ impl Table {
         if same { Learned::Same } else { Learned::Older }
     }
 
-    /// Something came from a neighbour (section 6.2): there is a route to it, whose sequence number
-    /// the message does not tell.
+    /// Records a message from a neighbour (section 6.2): there is a route to it, with unknown
+    /// sequence number.
     pub(super) fn hear(&mut self, neighbour: Ipv4Addr, expires: Instant) -> Learned {
         self.due = self.due.min(expires);
         let Some(entry) = self.entries.get_mut(&neighbour) else {
@@ -196,6 +201,7 @@ impl Table {
         if entry.is_valid() {
             entry.expires = entry.expires.max(expires);
         } else {
+            // The last invalidation incremented the number; undo it, see the module's description.
             entry.sequence = entry.sequence.map(SequenceNumber::previous);
             entry.expires = expires;
         }
@@ -222,7 +228,7 @@ impl Table {
         Learned::Updated
     }
 
-    /// A good route lives until then at least, if it is the one through `next_hop`.
+    /// Extends a valid route to at least `until`, if it leads through `next_hop`.
     pub(super) fn extend(&mut self, destination: Ipv4Addr, next_hop: Ipv4Addr, until: Instant) {
         if let Some(entry) = self.entries.get_mut(&destination)
             && entry.is_valid()
@@ -232,7 +238,7 @@ impl Table {
         }
     }
 
-    /// A route that is not good is remembered until then at least: others still try to use it.
+    /// Keeps an invalid entry until at least `until`, because other nodes still try to use it.
     pub(super) fn remember(&mut self, destination: Ipv4Addr, until: Instant) {
         if let Some(entry) = self.entries.get_mut(&destination)
             && !entry.is_valid()
@@ -241,8 +247,8 @@ impl Table {
         }
     }
 
-    /// The route ends; `said` is the sequence number that somebody else has given it since, which
-    /// counts if it is newer. Returns the number that it has now.
+    /// Ends a route and returns its new sequence number. `said` is the number in a route error,
+    /// which is used if it is newer.
     pub(super) fn end(
         &mut self,
         destination: Ipv4Addr,
@@ -260,7 +266,7 @@ impl Table {
         sequence
     }
 
-    /// The good routes through a neighbour, it included.
+    /// The valid routes through a neighbour, including the route to it.
     pub(super) fn through(&self, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
         let uses = |(destination, entry): (Ipv4Addr, &Entry)| {
             (entry.is_valid() && entry.next_hop == neighbour).then_some(destination)

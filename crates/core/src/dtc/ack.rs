@@ -1,4 +1,4 @@
-//! Acknowledgements: actions 3.1 to 3.4, and their own repair.
+//! Acknowledgements: actions 3.1 to 3.4, and the repair of acknowledgements.
 
 use super::cache::{Lock, Slot};
 use super::config::{AckCustody, DuplicateAcks, Signal};
@@ -11,28 +11,28 @@ use super::{LinkEvent, Node};
 use crate::segment::{Flags, Options, SackBlock, Segment};
 use crate::time::{Duration, Instant};
 
-/// What the actions on one acknowledgement share.
+/// Values that the actions on one acknowledgement share.
 struct Context {
     now: Instant,
     news: AckNews,
     gaps: Gaps,
-    /// It carries nothing but the acknowledgement.
+    /// Whether the segment has no data.
     bare: bool,
-    /// It says something new beside what is missing.
+    /// Whether it tells something new besides the gaps.
     tells: bool,
     /// The local time-out.
     rto: Duration,
     /// The guard of actions 3.2 and 3.3.
     guard: Duration,
-    /// Duplicates enough for action 3.2.
+    /// Whether the duplicates suffice for action 3.2.
     asked_for: bool,
-    /// Upstream understands SACK.
+    /// Whether upstream understands SACK.
     sack_spoken: bool,
 }
 
 impl Node {
-    /// Action 3 for data of the direction opposite to `way`. `options` are those with which the
-    /// acknowledgement goes on.
+    /// Action 3 for data of the direction opposite to `way`. `options` are the options with which
+    /// the acknowledgement is forwarded.
     #[inline]
     pub(super) fn acknowledgement(
         &mut self,
@@ -44,6 +44,8 @@ impl Node {
         let data_way = way.back();
         let key = self.table.get(at).key;
         if at == Table::STATELESS {
+            // Without state the node does not hold back acknowledgements, but it can still free
+            // cached segments.
             self.cache.acknowledged((&key, data_way), segment.ack);
             return Fate::Pass;
         }
@@ -62,14 +64,14 @@ impl Node {
                 news,
                 gaps,
                 bare,
-                // Holding it back would keep that from the sender.
+                // Holding it back would withhold this information from the sender.
                 tells: news.advances || segment.flags.contains(Flags::ECE) || !segment.mptcp.is_empty(),
                 rto: self.local_rto(half, 0),
                 guard: self.config.guard.of(half.srtt().unwrap_or(self.config.initial_rto)),
                 asked_for: half.duplicates_suffice(),
                 sack_spoken: self.table.get(at).sack_spoken,
             };
-            // From the back: a place that is emptied is refilled with the last.
+            // From the back, because an emptied place is refilled with the last one.
             for place in (0..self.cache.slots().len()).rev() {
                 if self.cache.slots()[place].is_of((&key, data_way))
                     && self.one_place(place, segment, options, &mut context) == Fate::Hold
@@ -97,13 +99,14 @@ impl Node {
         let slot = &mut self.cache.slots_mut()[place];
         let held = SackBlock { left: slot.seq(), right: slot.end() };
         if segment.ack.ge(held.right) || context.gaps.cover(held.left, held.right) {
-            // 3.1, and what SACK reports: the receiver has it, or a node closer to it.
+            // Action 3.1, extended to SACK: the receiver has the segment, or a node closer to it.
             self.cache.clear(place);
             return Fate::Pass;
         }
         if segment.ack.gt(held.left) || slot.segment.flags.contains(Flags::SYN) {
             return Fate::Pass;
         }
+        // Without SACK blocks the acknowledgement names only the next missing byte.
         if !context.gaps.any() {
             return self.without_sack(place, segment, options, context);
         }
@@ -139,7 +142,7 @@ impl Node {
         Fate::Pass
     }
 
-    /// Action 3.3 (errata D10 to D12): the cached segment is what is missing below a reported one.
+    /// Action 3.3 (errata D10 to D12): the cached segment is missing below a reported one.
     fn gap(&mut self, place: usize, options: &mut Options, context: &mut Context) -> Fate {
         let slot = &mut self.cache.slots_mut()[place];
         let held = SackBlock { left: slot.seq(), right: slot.end() };
@@ -155,7 +158,7 @@ impl Node {
         let may_hold = context.bare && !context.tells && filled;
         let since = *slot.holding_since.get_or_insert(context.now);
         if may_hold && context.now.saturating_since(since) < context.rto {
-            // The sender hears nothing of this gap: it is the node's to close (erratum D12).
+            // The sender is not told about this gap, so the node must close it (erratum D12).
             if !slot.is_locked() {
                 slot.lock = Lock::Locked;
                 self.counters.locked += 1;
@@ -167,7 +170,7 @@ impl Node {
         Fate::Pass
     }
 
-    /// Tells upstream that the node has that segment.
+    /// Reports to upstream nodes that this node has the segment.
     fn signal(&mut self, options: &mut Options, held: SackBlock, context: &mut Context) {
         let Some(blocks) = with_block(&options.sack, held) else { return };
         let with = Options { sack: blocks, ..*options };
@@ -177,8 +180,7 @@ impl Node {
         }
     }
 
-    /// An acknowledgement without payload goes on: it is the newest, so nothing older is to be
-    /// repeated.
+    /// Notes an acknowledgement without payload that passes: older ones need not be repeated.
     fn acknowledgement_passes(&mut self, now: Instant, (at, data_way): (usize, Way), segment: &Segment) {
         let half = self.table.get_mut(at).half_mut(data_way);
         if half.is_acked(segment.ack) && segment.ack == half.acked {
@@ -187,7 +189,7 @@ impl Node {
         }
     }
 
-    /// The link layer reports on an acknowledgement.
+    /// Handles a report of the link layer about an acknowledgement.
     pub(super) fn link_reports_ack(
         &mut self,
         now: Instant,
@@ -196,6 +198,7 @@ impl Node {
         event: LinkEvent,
     ) {
         let AckCustody::Repair { after, at_most } = self.config.acks else { return };
+        // A newer acknowledgement has replaced this one.
         let half = self.table.get_mut(at).half_mut(data_way);
         if !half.knows_ack() || segment.ack != half.acked {
             return;
@@ -210,7 +213,7 @@ impl Node {
         }
     }
 
-    /// Acknowledgements that none newer has followed in time.
+    /// Schedules repetitions of acknowledgements that no newer one has followed in time.
     pub(super) fn ack_timeouts(&mut self, now: Instant) {
         let AckCustody::Repair { after, .. } = self.config.acks else { return };
         if self.ack_alarm > now {
@@ -257,10 +260,10 @@ impl Node {
     }
 }
 
-/// Not on its way already, and sent long enough ago to have been acknowledged.
+/// Whether the segment is not already scheduled, and was sent long enough ago to be acknowledged.
 fn ripe(slot: &Slot, context: &Context) -> bool {
     !slot.pending && context.now.saturating_since(slot.sent_at) > context.guard
 }
 
-/// Octets of options that a header can hold (RFC 9293 section 3.1).
+/// Option space of a TCP header in bytes (RFC 9293 section 3.1).
 pub(super) const MAX_OPTIONS: usize = 40;

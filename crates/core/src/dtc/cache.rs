@@ -1,4 +1,4 @@
-//! The cached segments, each with its lock and its timer.
+//! The cached segments with their locks and timers.
 
 use alloc::vec::Vec;
 
@@ -8,23 +8,23 @@ use super::flow::{Key, Way};
 use crate::segment::{Flags, Segment, SeqNumber};
 use crate::time::{Duration, Instant};
 
-/// One place in the cache, taken.
+/// An occupied place of the cache.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) key: Key,
     pub(super) way: Way,
     pub(super) lock: Lock,
-    /// The node is to send it.
+    /// Whether the node is to send the segment.
     pub(super) pending: bool,
-    /// The node has sent it again since it came.
+    /// Whether the node has retransmitted the segment since it arrived.
     pub(super) repeated: bool,
-    /// Repetitions without a sign of success.
+    /// Number of retransmissions without a sign of success.
     pub(super) repeats: u8,
-    /// When it last left the node.
+    /// When the segment last left the node.
     pub(super) sent_at: Instant,
-    /// The local time-out, if one runs.
+    /// The local time-out, if it runs.
     pub(super) deadline: Option<Instant>,
-    /// Since when acknowledgements are held back on the strength of this segment.
+    /// Since when acknowledgements are held back because of this segment.
     pub(super) holding_since: Option<Instant>,
     pub(super) segment: Segment,
 }
@@ -56,8 +56,8 @@ impl Slot {
         self.way == way && self.key == *key
     }
 
-    /// Whether a segment within the range of this one says the same. If not, one of them is forged
-    /// or of another connection, and what an end sends must pass.
+    /// Whether a segment within the range of this one has the same content. If not, one of them is
+    /// forged or belongs to another connection, and segments of an endpoint must pass.
     pub(super) fn agrees(&self, segment: &Segment) -> bool {
         let ours = &self.segment;
         let from = segment.seq.distance(ours.seq) as usize;
@@ -68,9 +68,9 @@ impl Slot {
             && ours.payload.get(from..from + segment.payload.len()) == Some(&segment.payload[..])
     }
 
-    /// The sender has sent it anew: the cached copy takes the newer timestamp. With the old one the
-    /// receiver might refuse it for good (PAWS, RFC 7323 section 5), while the node holds back what
-    /// would be taken.
+    /// Updates the timestamp of the cached copy after the sender has retransmitted the segment.
+    /// With the old timestamp the receiver might reject the copy forever (PAWS, RFC 7323 section
+    /// 5), while the node holds back the valid retransmission.
     pub(super) fn refresh(&mut self, segment: &Segment) {
         if let (Some(ours), Some(theirs)) = (&mut self.segment.options.timestamps, segment.options.timestamps)
             && theirs.value.wrapping_sub(ours.value) as i32 > 0
@@ -79,19 +79,19 @@ impl Slot {
         }
     }
 
-    /// It is to be sent again.
+    /// Schedules a retransmission.
     pub(super) fn repeat(&mut self) {
         self.pending = true;
         self.repeats = self.repeats.saturating_add(1);
     }
 
-    /// It may not be overwritten, and is repeated at `deadline`.
+    /// Locks the segment and sets its timer.
     pub(super) fn lock_until(&mut self, deadline: Instant) {
         self.lock = Lock::Locked;
         self.deadline = Some(deadline);
     }
 
-    /// Nothing is to happen to it any more, unless it is asked for.
+    /// Unlocks the segment and stops its timer.
     pub(super) fn release(&mut self) {
         self.lock = Lock::Open;
         self.deadline = None;
@@ -100,27 +100,27 @@ impl Slot {
     }
 }
 
-/// All places. Never more than [`Config::cache_segments`].
+/// All places, at most [`Config::cache_segments`].
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     slots: Vec<Slot>,
     capacity: usize,
 }
 
-/// Where a new segment may go.
+/// Where a new segment goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// There is room.
+    /// Into an empty place.
     Empty,
-    /// Instead of that one.
+    /// In place of that segment.
     Instead(usize),
-    /// Nowhere.
+    /// The segment is not cached.
     None,
 }
 
 impl Cache {
     pub(super) fn new(capacity: usize) -> Self {
-        // Filled as it is used, so that a large option costs nothing at once.
+        // Allocated on use, so that a large capacity costs nothing at first.
         Self { slots: Vec::with_capacity(capacity.min(64)), capacity }
     }
 
@@ -141,9 +141,9 @@ impl Cache {
         self.slots.iter().position(|s| s.seq().le(seq) && end.le(s.end()) && seq.lt(s.end()) && s.is_of(flow))
     }
 
-    /// Where a segment goes (action 1): an empty place always; an open one by the draw, the one
-    /// that was sent longest ago; a locked one only if the configuration lets a lower number
-    /// displace it.
+    /// Chooses the place of a segment (action 1): an empty place if there is one; otherwise, by
+    /// chance, the unlocked one that was sent longest ago. If all are locked, a lower sequence
+    /// number may displace one, if the configuration allows it.
     #[inline]
     pub(super) fn place(&self, config: &Config, flow: (&Key, Way), seq: SeqNumber, draw: Draw) -> Place {
         if self.slots.len() < self.capacity {
@@ -160,7 +160,7 @@ impl Cache {
         }
     }
 
-    /// Puts a segment where [`Cache::place`] said.
+    /// Stores a segment at the place returned by [`Cache::place`].
     #[inline]
     pub(super) fn put(&mut self, place: Place, slot: Slot) -> Option<&mut Slot> {
         match place {
@@ -182,48 +182,50 @@ impl Cache {
         self.slots.swap_remove(at);
     }
 
-    /// A connection is over.
+    /// Drops the segments of a closed connection.
     pub(super) fn forget(&mut self, key: &Key) {
         self.slots.retain(|s| s.key != *key);
     }
 
-    /// A SYN begins a connection. Segments of a former one between the same ends are not part of
-    /// it, whatever their numbers.
+    /// Drops the segments of a former connection between the same ends, because a SYN begins a new
+    /// one.
     pub(super) fn forget_former(&mut self, key: &Key, isn: SeqNumber) {
         self.slots.retain(|s| s.key != *key || s.segment.flags.contains(Flags::SYN) && s.seq() == isn);
     }
 
-    /// Segments that were not sent for `idle` are of connections that are over, or that have no
-    /// state to expire. A locked one has a timer of its own.
+    /// Drops segments that were not sent for `idle`. They belong to closed connections, or to ones
+    /// without state. A locked segment has its own timer.
     pub(super) fn expire(&mut self, now: Instant, idle: Duration) {
         self.slots.retain(|s| s.is_locked() || now.saturating_since(s.sent_at) < idle);
     }
 
-    /// A connection has something locked.
+    /// Whether a connection has a locked segment.
     pub(super) fn locks(&self, key: &Key) -> bool {
         self.slots.iter().any(|s| s.key == *key && s.is_locked())
     }
 
-    /// The receiver has everything below `ack`: what a node does for a connection without state.
+    /// Drops the segments of a connection without state below `ack`, which the receiver has
+    /// acknowledged.
     pub(super) fn acknowledged(&mut self, flow: (&Key, Way), ack: SeqNumber) {
         self.slots.retain(|s| !(s.is_of(flow) && (0..LARGEST_FLIGHT).contains(&ack.distance(s.end()))));
     }
 
-    /// The place for a segment that the next hop has missed, if none is open. The link layer has
-    /// not reported on the one there, so that its turn comes as well. One that was repeated stays:
-    /// two that take each other's place would be repeated without end.
+    /// The place for a segment that the next hop has missed, if all places are locked: the oldest
+    /// on which the link layer has not reported, so that its report is still to come. A
+    /// retransmitted segment keeps its place, because two segments that displace each other would
+    /// be retransmitted without end.
     pub(super) fn unreported(&self) -> Place {
         let waiting = self.slots.iter().enumerate().filter(|(_, s)| !s.pending && s.repeats == 0);
         waiting.min_by_key(|(_, s)| s.sent_at).map_or(Place::None, |(at, _)| Place::Instead(at))
     }
 }
 
-/// How a segment comes to an open place.
+/// How a segment gets an unlocked place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Draw {
     /// By chance, with this random word.
     Word(u32),
-    /// Without: SYN.
+    /// Always: SYN.
     Always,
 }
 

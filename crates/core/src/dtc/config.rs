@@ -1,68 +1,66 @@
-//! Every choice that a caching node leaves open, as a typed option.
+//! Options of a caching node.
 
 use crate::time::Duration;
 
-/// How one node behaves. [`Config::default`] is [`Config::improved`].
+/// Options of one node. [`Config::default`] is [`Config::improved`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Segments that the node can cache, over all its connections; 1 in the paper (section III). 0
-    /// turns the node into a forwarder that measures.
+    /// Number of segments that the node can cache, for all its connections; 1 in the paper (section
+    /// III). With 0 the node only forwards and measures.
     pub cache_segments: usize,
-    /// Connections whose state is kept, at least 1; see the eviction rule at [`super::Node`].
+    /// Number of connections with state, at least 1; [`super::Node`] describes the eviction rule.
     pub connections: usize,
-    /// A connection that was silent for so long is forgotten (erratum D26: unstated).
+    /// Idle time after which a connection is dropped (erratum D26: the paper gives none).
     pub idle: Duration,
-    /// When a cached segment is locked, and what lifts the lock.
+    /// When a cached segment is locked, and when it is unlocked.
     pub custody: Custody,
-    /// Chance that a segment displaces an unlocked one (section IV-B: one half). An empty place is
-    /// always taken (erratum D14).
+    /// Probability that a segment displaces an unlocked one (section IV-B: one half). An empty
+    /// place is always used (erratum D14).
     pub cache_chance: Chance,
     /// Whether a segment may displace a locked one.
     pub displacement: Displacement,
-    /// The local retransmission time-out, as a multiple of the smoothed local round-trip time
+    /// The local retransmission time-out as a multiple of the smoothed local round-trip time
     /// (erratum D16).
     pub local_rto: Ratio,
-    /// The local time-out before a round trip was measured. TCP's own 3 s: flying start is what
-    /// shortens it.
+    /// The local time-out before the first measurement: the 3 s of TCP. Flying start shortens it.
     pub initial_rto: Duration,
-    /// The shortest local time-out. With custody it must be longer than the link layer takes to
-    /// report.
+    /// Lower bound of the local time-out. With custody it must exceed the time that the link layer
+    /// takes to report.
     pub min_rto: Duration,
-    /// How the local time-out grows from one repetition to the next.
+    /// How the local time-out grows from one retransmission to the next.
     pub backoff: Backoff,
-    /// Repetitions of one segment without a sign of success, after which the node gives it up to
-    /// the ends. The paper has no limit (erratum D13); without one a node whose acknowledgements
-    /// have taken another route would never stop.
+    /// Number of retransmissions of one segment without a sign of success, after which the node
+    /// leaves it to the endpoints. The paper has no limit (erratum D13). Without one, a node whose
+    /// acknowledgements take another route would never stop.
     pub max_repeats: u8,
-    /// Repetitions that follow a missing link acknowledgement at once; later ones wait for the
-    /// local time-out. Only with [`Custody::UntilLinkAck`], and for SYN.
+    /// Number of retransmissions sent at once after a missing link acknowledgement; later ones wait
+    /// for the local time-out. Only with [`Custody::UntilLinkAck`], and for SYN.
     pub immediate_repeats: u8,
-    /// The guard of actions 3.2 and 3.3: a segment is repeated only when so many local round trips
-    /// have passed since it was last sent (erratum D11).
+    /// The guard of actions 3.2 and 3.3: a segment is retransmitted only if this many local
+    /// round-trip times have passed since it was last sent (erratum D11).
     pub guard: Ratio,
-    /// Which repetitions from upstream are held back.
+    /// Which retransmissions from upstream are held back.
     pub suppression: Suppression,
-    /// Action 3.2.
+    /// Reaction to duplicate acknowledgements (action 3.2).
     pub duplicate_acks: DuplicateAcks,
-    /// Action 3.4: tell the nodes upstream of a locked segment by a SACK block.
+    /// Action 3.4: report a locked segment to the nodes upstream by a SACK block.
     pub signal: Signal,
-    /// Whether acknowledgements are looked after hop by hop.
+    /// Whether acknowledgements are repaired hop by hop.
     pub acks: AckCustody,
-    /// Whether the SACK option is offered in the name of an end that does not speak it (section
-    /// IV-B).
+    /// Whether to offer SACK on behalf of an endpoint that does not support it (section IV-B).
     pub sack: SackForEnds,
-    /// Hop-by-hop reliable SYN with a first measurement of the round trip (section IV-C).
+    /// Hop-by-hop reliable SYN with a first measurement of the round-trip time (section IV-C).
     pub flying_start: FlyingStart,
 }
 
 /// When a cached segment is locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Custody {
-    /// Once the link layer has reported no acknowledgement; until TCP acknowledges it, or it times
-    /// out (section IV-A).
+    /// When the link layer reports a missing acknowledgement; until TCP acknowledges the segment,
+    /// or its time-out (section IV-A).
     OnSuspicion,
-    /// From the moment that it is forwarded, until the next hop has acknowledged it: what is
-    /// missing there is repeated after the link layer's time-out, not after TCP's.
+    /// From its forwarding until the next hop has acknowledged it. A segment that is missing there
+    /// is retransmitted after the time-out of the link layer, not of TCP.
     UntilLinkAck,
 }
 
@@ -71,25 +69,25 @@ pub enum Custody {
 pub struct Chance(u32);
 
 impl Chance {
-    /// Never.
+    /// Probability 0.
     pub const NEVER: Self = Self(0);
-    /// In one of two.
+    /// Probability 1/2.
     pub const HALF: Self = Self(1 << 31);
-    /// Always.
+    /// Probability 1.
     pub const ALWAYS: Self = Self(u32::MAX);
 
-    /// `per_mille` of 1000; more is always.
+    /// `per_mille` of 1000; larger values mean always.
     pub const fn per_mille(per_mille: u32) -> Self {
         if per_mille >= 1000 { Self::ALWAYS } else { Self((((per_mille as u64) << 32) / 1000) as u32) }
     }
 
-    /// Whether a random word falls within.
+    /// Whether a random word is a hit.
     pub(super) const fn hit(self, word: u32) -> bool {
         word < self.0 || self.0 == u32::MAX
     }
 }
 
-/// A factor in whole numbers.
+/// A rational factor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ratio {
     /// Numerator.
@@ -99,7 +97,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// `span` times the factor.
+    /// `span` multiplied by the factor.
     pub(super) const fn of(self, span: Duration) -> Duration {
         span.mul_ratio(self.num as u64, if self.den == 0 { 1 } else { self.den as u64 })
     }
@@ -110,85 +108,86 @@ impl Ratio {
 pub enum Displacement {
     /// None. On the chain of the paper this is 1 to 5 % cheaper than the other.
     Never,
-    /// One of the same connection with a lower sequence number: the paper only names higher ones as
-    /// those that are kept out (erratum D14).
+    /// A segment of the same connection with a lower sequence number: the paper only says that
+    /// higher ones are kept out (erratum D14).
     ByLower,
 }
 
-/// How the local time-out grows.
+/// Growth of the local time-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backoff {
-    /// Not at all.
+    /// The time-out is constant.
     Constant,
-    /// It doubles with every repetition.
+    /// The time-out doubles with every retransmission.
     Double,
 }
 
-/// Which segments from upstream are held back, since the node has already sent them.
+/// Which retransmissions from upstream are held back, because the node has already sent the
+/// segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suppression {
-    /// Those that the node itself has repeated within one local round trip (action 1, erratum D15).
+    /// Segments that the node itself has retransmitted within one local round trip (action 1,
+    /// erratum D15).
     AfterRepetition,
-    /// Those that the node has sent within one local round trip, or within `at_least` if that is
+    /// Segments that the node has sent within one local round trip, or within `at_least` if that is
     /// longer, and still caches: upstream has only missed the link acknowledgement.
     AfterTransmission {
-        /// Time in which a neighbour repeats at once; it stays below any end's retransmission
-        /// time-out.
+        /// Time in which a neighbour may retransmit at once; below the retransmission time-out of
+        /// any endpoint.
         at_least: Duration,
     },
 }
 
-/// Action 3.2: an acknowledgement without SACK that asks for the cached segment.
+/// Action 3.2: an acknowledgement without SACK that requests the cached segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DuplicateAcks {
-    /// No reaction: the authors would leave it out of an implementation.
+    /// No reaction: the authors recommend leaving it out of an implementation.
     Ignore,
-    /// Repeat the segment after one duplicate, or after three where segments have been seen to
-    /// overtake each other.
+    /// Retransmit the segment after one duplicate, or after three if reordering was observed.
     Repeat,
 }
 
-/// Action 3.4.
+/// Signal to upstream nodes (action 3.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
-    /// Acknowledgements pass as they are.
+    /// Acknowledgements pass unchanged.
     Silent,
-    /// An acknowledgement below a locked segment gets a SACK block for it.
+    /// An acknowledgement below a locked segment gets a SACK block for that segment.
     LockedSegment,
 }
 
-/// What is done for acknowledgements without payload.
+/// Repair of acknowledgements without payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AckCustody {
-    /// Nothing: the next one says the same.
+    /// None: the next acknowledgement replaces a lost one.
     Leave,
-    /// The newest one is repeated when the link layer reports no acknowledgement for it and none
-    /// newer follows; and data that the receiver has already acknowledged is answered here.
+    /// The newest acknowledgement is repeated if the link layer reports its loss and no newer one
+    /// follows. Data that the receiver has already acknowledged is answered by the node.
     Repair {
-        /// How long to wait for a newer one, from when it was forwarded.
+        /// Time to wait for a newer acknowledgement, from its forwarding.
         after: Duration,
-        /// Repetitions of one acknowledgement, and old segments answered in a row, before the next
-        /// one goes through: so a receiver that has vanished is still found missing by a sender
-        /// that probes.
+        /// Number of repetitions of one acknowledgement, and of consecutive old segments answered;
+        /// the next one passes. A sender's probe can thus still detect that the receiver has
+        /// vanished.
         at_most: u8,
     },
 }
 
-/// Whether to offer SACK in the name of an end.
+/// Whether to offer SACK on behalf of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SackForEnds {
-    /// SYN segments pass as they are.
+    /// SYN segments pass unchanged.
     Leave,
-    /// A SYN without SACK-permitted gets it, and that end never sees a SACK option.
+    /// A SYN without SACK-permitted gets the option, and that endpoint never sees a SACK option.
     Add,
 }
 
-/// Section IV-C.
+/// Flying start (section IV-C).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlyingStart {
-    /// SYN segments are forwarded only.
+    /// SYN segments are only forwarded.
     Off,
-    /// They are cached, repeated hop by hop, and measured.
+    /// SYN segments are cached, retransmitted hop by hop, and measured.
     On,
 }
 
@@ -218,11 +217,12 @@ impl Config {
         }
     }
 
-    /// The same cache and unchanged ends, but custody from hop to hop: a segment is locked until
-    /// the next hop has acknowledged it, and repeated as soon as the link layer misses that.
+    /// The same cache and unchanged endpoints, but custody from hop to hop: a segment is locked
+    /// until the next hop has acknowledged it, and retransmitted as soon as the link layer misses
+    /// that acknowledgement.
     pub const fn improved() -> Self {
         Self {
-            // 24 kB, allocated as it is used: docs/explanation/dtc.md has what it is worth.
+            // 24 kB, allocated on use. docs/explanation/dtc.md shows the benefit.
             connections: 128,
             custody: Custody::UntilLinkAck,
             cache_chance: Chance::ALWAYS,

@@ -1,4 +1,4 @@
-//! What a node remembers of one connection. No segment is in here.
+//! State of one connection in a node, without its segments.
 
 use super::config::FlyingStart;
 use super::flow::{Key, Way};
@@ -11,9 +11,9 @@ pub(super) struct Connection {
     pub(super) key: Key,
     pub(super) last_seen: Instant,
     pub(super) halves: [Half; 2],
-    /// The responder agreed to SACK, or blocks were seen.
+    /// Whether the responder agreed to SACK, or SACK blocks were seen.
     pub(super) sack_spoken: bool,
-    /// The node offered SACK in the name of this end.
+    /// Whether the node has offered SACK on behalf of this endpoint.
     pub(super) without_sack: [bool; 2],
 }
 
@@ -38,21 +38,22 @@ impl Connection {
         &mut self.halves[way as usize]
     }
 
-    /// It was heard of within the least retransmission time-out of its ends.
+    /// Whether the last segment is more recent than the least retransmission time-out of an
+    /// endpoint.
     pub(super) fn is_live(&self, now: Instant) -> bool {
         now.saturating_since(self.last_seen) < LATEST_STRAGGLER
     }
 
-    /// The numbers of a segment fit what was seen of the connection: those of a stale or forged one
-    /// must not change its state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
+    /// Whether the numbers of a segment fit the connection: a stale or forged segment must not
+    /// change the state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
     #[inline]
     pub(super) fn accepts(&self, way: Way, segment: &Segment) -> bool {
         let (forth, back) = (self.half(way), self.half(way.back()));
         let acks = segment.flags.contains(Flags::ACK);
         if segment.flags.contains(Flags::RST) {
-            // RFC 5961 section 3.2 wants RCV.NXT. Of that a node knows what was acknowledged, and
-            // what was sent last. An end that has said nothing refuses the connection (RFC 9293
-            // section 3.10.7.3).
+            // RFC 5961 section 3.2 requires RCV.NXT. The node knows the last acknowledgement and
+            // the last data sent. An endpoint that has sent nothing yet refuses the connection (RFC
+            // 9293 section 3.10.7.3).
             let of_data = forth.has(Half::HIGHEST_KNOWN) && segment.seq == forth.highest
                 || forth.has(Half::ACKED_KNOWN) && segment.seq == forth.acked;
             let of_ack = back.knows_ack() && segment.seq == back.ack_seq;
@@ -65,62 +66,62 @@ impl Connection {
         forth.fits(segment.seq) && (!acks || back.fits(segment.ack) && back.accounts_for(segment.ack))
     }
 
-    /// Both ends have said their last word, and each has heard the other's.
+    /// Whether both FINs are acknowledged.
     pub(super) fn is_over(&self) -> bool {
         self.halves.iter().all(|half| half.has(Half::FIN_ACKED))
     }
 }
 
-/// The data that flow in one direction, and the acknowledgements for them that come back.
+/// The data of one direction, and the acknowledgements for it that come back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Half {
-    /// When the running measurement began.
+    /// Start of the running measurement.
     sample_at: Instant,
     /// When the highest sequence number was last exceeded.
     advanced_at: Instant,
-    /// When the newest acknowledgement last left this node.
+    /// When the newest acknowledgement was last sent by this node.
     pub(super) ack_sent_at: Instant,
-    /// Just past the highest octet seen.
+    /// Just past the highest byte seen.
     highest: SeqNumber,
-    /// The highest acknowledgement number seen that the data seen can account for.
+    /// The highest acknowledgement number that the seen data can account for.
     pub(super) acked: SeqNumber,
-    /// The segment that is measured: the acknowledgement that takes the receiver from its begin
-    /// past its end counts.
+    /// End of the measured segment. The acknowledgement counts that moves from its beginning past
+    /// its end.
     sample_end: SeqNumber,
-    /// SND.NXT in the newest acknowledgement, and its time stamps.
+    /// SND.NXT of the newest acknowledgement, and its timestamps.
     ack_seq: SeqNumber,
     ack_stamps: Timestamps,
-    /// Smoothed local round trip in microseconds; 0 is none yet.
+    /// Smoothed local round-trip time in microseconds; 0 before the first measurement.
     srtt: u32,
     sample_len: u16,
-    /// Window in the newest segment that acknowledges as much.
+    /// Window of the newest segment with the same acknowledgement number.
     ack_window: u16,
     flags: u16,
-    /// Acknowledgements in a row that said the same.
+    /// Number of consecutive equal acknowledgements.
     duplicates: u8,
-    /// How far segments have been seen to overtake each other of late.
+    /// Recent amount of reordering.
     reordering: u8,
-    /// Repetitions of the newest acknowledgement.
+    /// Number of repetitions of the newest acknowledgement.
     pub(super) ack_repeats: u8,
-    /// Old segments answered since the receiver was last heard.
+    /// Number of old segments answered since the last sign of the receiver.
     pub(super) answers: u8,
 }
 
-/// What a data segment is to a node that has seen those before it.
+/// Relation of a data segment to earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrival {
-    /// It ends above all before.
+    /// The segment ends above all earlier ones.
     New,
-    /// It does not: repeated, or overtaken.
+    /// The segment ends below an earlier one: it was retransmitted or overtaken.
     Old,
 }
 
-/// What an acknowledgement tells.
+/// Information of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct AckNews {
-    /// It acknowledges more than any before, or changes the window.
+    /// Whether the acknowledgement covers more than any before, or changes the window.
     pub(super) advances: bool,
-    /// A measurement ended.
+    /// A measurement was completed.
     pub(super) measured: bool,
     /// A measurement was abandoned.
     pub(super) cancelled: bool,
@@ -134,13 +135,13 @@ impl Half {
     const STAMPED: u16 = 1 << 4;
     const FIN_SEEN: u16 = 1 << 5;
     pub(super) const FIN_ACKED: u16 = 1 << 6;
-    /// The newest acknowledgement is to be sent by the node.
+    /// The node is to send the newest acknowledgement.
     pub(super) const ACK_PENDING: u16 = 1 << 7;
-    /// It is to be, unless a newer one passes in time.
+    /// The node is to send it unless a newer one passes in time.
     pub(super) const ACK_ARMED: u16 = 1 << 8;
-    /// An acknowledgement without payload was forwarded: there is something to repeat.
+    /// An acknowledgement without payload was forwarded and can be repeated.
     const ACK_KNOWN: u16 = 1 << 9;
-    /// It carries ECE.
+    /// The acknowledgement carries ECE.
     const ECHOES: u16 = 1 << 10;
 
     #[inline]
@@ -157,14 +158,14 @@ impl Half {
         }
     }
 
-    /// The smoothed local round trip, from here to the receiver and back.
+    /// Smoothed local round-trip time, from this node to the receiver and back.
     #[inline]
     pub(super) fn srtt(&self) -> Option<Duration> {
         (self.srtt != 0).then(|| Duration::from_micros(u64::from(self.srtt)))
     }
 
-    /// A segment with data, SYN or FIN passes: a measurement begins or is abandoned. True with the
-    /// latter. Without flying start a node knows nothing of the way before the first data (section
+    /// Handles a segment with data, SYN or FIN: starts or abandons a measurement; returns true with
+    /// the latter. Without flying start a node has no measurement before the first data (section
     /// IV-C).
     #[inline]
     pub(super) fn observe_data(
@@ -180,8 +181,8 @@ impl Half {
             if fin && end == self.highest {
                 self.set(Self::FIN_SEEN, true);
             }
-            // The end's own time-out is no part of the round trip; what a neighbour repeats is
-            // (section IV-C).
+            // The time-out of the endpoint is not part of the round trip; retransmissions of
+            // neighbours are (section IV-C).
             let of_the_end = now.saturating_since(self.sample_at) >= LEAST_SYN_TIMEOUT;
             if syn && self.has(Self::SYN_SAMPLE) && of_the_end {
                 self.sample_at = now;
@@ -190,7 +191,7 @@ impl Half {
         }
         self.reordering = self.reordering.saturating_sub(1);
         self.highest = end;
-        // Nothing lies beyond a FIN: one that something does is none.
+        // No data follows a FIN: if data does, the FIN was not valid.
         self.set(Self::FIN_SEEN, fin);
         self.advanced_at = now;
         self.set(Self::HIGHEST_KNOWN, true);
@@ -205,8 +206,8 @@ impl Half {
         (Arrival::New, false)
     }
 
-    /// A segment that is not new. Nothing comes back from an end in less than half a round trip, so
-    /// what follows a higher one so closely was overtaken.
+    /// Handles a segment that is not new. No answer of an endpoint arrives within half a round
+    /// trip, so a segment that follows a higher one so closely was overtaken.
     fn observe_old(&mut self, now: Instant, seq: SeqNumber) -> bool {
         let soon = self.srtt().is_some_and(|srtt| now.saturating_since(self.advanced_at) < srtt / 2);
         if soon && self.has(Self::ACKED_KNOWN) && seq.ge(self.acked) {
@@ -215,8 +216,8 @@ impl Half {
         self.cancel_sample()
     }
 
-    /// A repetition was seen (erratum D16). A SYN is measured from its first transmission all the
-    /// same: the repetitions belong to the path (section IV-C).
+    /// Abandons the measurement after a retransmission (erratum D16). A SYN is measured from its
+    /// first transmission, because its retransmissions are part of the path (section IV-C).
     #[inline]
     pub(super) fn cancel_sample(&mut self) -> bool {
         let cancel = self.has(Self::SAMPLING) && !self.has(Self::SYN_SAMPLE);
@@ -226,7 +227,7 @@ impl Half {
         cancel
     }
 
-    /// An acknowledgement for this half's data passes.
+    /// Handles an acknowledgement for the data of this half.
     #[inline]
     pub(super) fn observe_ack(&mut self, now: Instant, segment: &Segment) -> AckNews {
         let ack = segment.ack;
@@ -241,8 +242,8 @@ impl Half {
         if accountable && (first || ack.gt(self.acked)) {
             self.acked = ack;
             self.set(Self::ACKED_KNOWN, true);
-            // Until it passes without payload there is nothing to repeat: data have a custody of
-            // their own.
+            // Until one without payload passes, there is nothing to repeat: data has its own
+            // custody.
             self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
             self.duplicates = 0;
             self.ack_repeats = 0;
@@ -255,17 +256,17 @@ impl Half {
             self.answers = 0;
             self.ack_window = segment.window;
             if !bare && segment.seq_end().gt(self.ack_seq) {
-                // The receiver of a repetition would find it older than what it has (RFC 9293
-                // section 3.10.7.4, PAWS).
+                // The receiver of a repetition would find it older than this data (RFC 9293 section
+                // 3.10.7.4, PAWS).
                 self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
             }
         } else if now.saturating_since(self.ack_sent_at) >= LATEST_STRAGGLER {
-            // Not overtaken, but of another connection than the state: nothing of it counts as
-            // acknowledged.
+            // Not overtaken, but of another connection than the state, so the old acknowledgement
+            // number is discarded.
             self.acked = ack;
             self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
         }
-        // Nothing lies beyond a FIN.
+        // No data follows a FIN.
         if self.has(Self::FIN_SEEN) && ack == self.highest {
             self.set(Self::FIN_ACKED, true);
         }
@@ -274,8 +275,8 @@ impl Half {
         if self.has(Self::SAMPLING) && self.has(Self::SYN_SAMPLE) {
             news.measured = ends;
         } else {
-            // A hole, or one that was filled: what is acknowledged then has waited for a
-            // repetition, somewhere.
+            // There is a hole, or one was filled: the acknowledgement has waited for a
+            // retransmission somewhere.
             let leaps = ends && (first || before.lt(self.sample_end - u32::from(self.sample_len)));
             news.cancelled = (hole || leaps) && self.cancel_sample();
             news.measured = ends && !news.cancelled;
@@ -287,7 +288,7 @@ impl Half {
         news
     }
 
-    /// RFC 6298's smoothing with 1/8.
+    /// Smoothing of RFC 6298 with 1/8.
     fn smooth(&mut self, rtt: Duration) {
         let micros = u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX).max(1);
         self.srtt = if self.srtt == 0 {
@@ -297,13 +298,13 @@ impl Half {
         };
     }
 
-    /// An acknowledgement without payload is forwarded: remember the newest.
+    /// Stores the newest acknowledgement without payload.
     #[inline]
     pub(super) fn remember_ack(&mut self, now: Instant, segment: &Segment) {
         if !self.has(Self::ACKED_KNOWN) || segment.ack != self.acked {
             return;
         }
-        // A copy without its options would be another message to Multipath TCP (RFC 8684 section
+        // To Multipath TCP, a copy without its options would be another message (RFC 8684 section
         // 3.7).
         self.set(Self::ACK_KNOWN, segment.mptcp.is_empty());
         self.ack_seq = segment.seq;
@@ -313,13 +314,13 @@ impl Half {
         self.ack_sent_at = now;
     }
 
-    /// There is an acknowledgement to repeat.
+    /// Whether there is an acknowledgement to repeat.
     pub(super) fn knows_ack(&self) -> bool {
         self.has(Self::ACK_KNOWN)
     }
 
-    /// The newest acknowledgement once more, without SACK: that is advice only (RFC 2018 section
-    /// 8).
+    /// The newest acknowledgement for repetition, without SACK, which is advisory only (RFC 2018
+    /// section 8).
     pub(super) fn ack_segment(&self, (src_port, dst_port): (u16, u16)) -> Segment {
         let mut segment = Segment {
             src_port,
@@ -334,52 +335,52 @@ impl Half {
         segment
     }
 
-    /// The receiver has acknowledged everything below `end`.
+    /// Whether the receiver has acknowledged everything below `end`.
     #[inline]
     pub(super) fn is_acked(&self, end: SeqNumber) -> bool {
         self.has(Self::ACKED_KNOWN) && end.le(self.acked)
     }
 
-    /// The number is no farther from what was seen than a flight of segments.
+    /// Whether the number is within one flight of the seen data.
     #[inline]
     pub(super) fn fits(&self, seq: SeqNumber) -> bool {
         !self.has(Self::HIGHEST_KNOWN) || self.highest.distance(seq).unsigned_abs() <= LARGEST_FLIGHT as u32
     }
 
-    /// What was seen of the data is as much as that acknowledges.
+    /// Whether the seen data covers the acknowledgement number.
     #[inline]
     fn accounts_for(&self, ack: SeqNumber) -> bool {
         !self.has(Self::HIGHEST_KNOWN) || ack.le(self.highest)
     }
 
-    /// The other end has acknowledged some of it.
+    /// Whether the other end has acknowledged any data.
     pub(super) fn is_answered(&self) -> bool {
         self.has(Self::ACKED_KNOWN)
     }
 
-    /// Enough duplicates to call a segment lost: one, or three where segments overtake each other.
+    /// Whether the duplicates indicate a loss: one suffices, or three if reordering was observed.
     pub(super) fn duplicates_suffice(&self) -> bool {
         self.duplicates >= if self.reordering == 0 { 1 } else { DUP_THRESH }
     }
 
-    /// This SYN belongs to what was seen: it is a repetition, not a new connection between the same
-    /// ends.
+    /// Whether a SYN belongs to the seen data: a retransmission, not a new connection between the
+    /// same ends.
     pub(super) fn knows_syn(&self, segment: &Segment) -> bool {
         let above = self.highest.distance(segment.seq_end());
         !self.has(Self::HIGHEST_KNOWN) || (0..OLD_SYN).contains(&above)
     }
 }
 
-/// No end repeats its SYN earlier (RFC 6298 section 2.1).
+/// Earliest retransmission of a SYN by an endpoint (RFC 6298 section 2.1).
 const LEAST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
-/// Octets that a sender has under way at most, as far as a node believes. A segment farther off is
-/// of another connection.
+/// Largest assumed flight of a sender in bytes. A segment farther away belongs to another
+/// connection.
 pub(super) const LARGEST_FLIGHT: i32 = 1 << 20;
-/// An acknowledgement is overtaken by a newer one by less than this.
+/// Upper bound of the time by which a newer acknowledgement overtakes an older one.
 const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
-/// A SYN that so few octets have followed is still the same one.
+/// A SYN followed by fewer bytes than this still belongs to the same connection.
 const OLD_SYN: i32 = 1 << 16;
-/// One overtaking raises the threshold for that many segments in order.
+/// Number of in-order segments for which one reordering raises the threshold.
 const REORDERING_STEP: u8 = 32;

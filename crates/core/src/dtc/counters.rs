@@ -1,48 +1,48 @@
-//! What a node has done since it began.
+//! Counters of a node.
 
-/// Counts; all saturate nowhere near what a run can reach.
+/// Counters since the start of the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Segments handed in.
+    /// Segments passed to the node.
     pub segments: u64,
     /// Segments of connections without state.
     pub stateless: u64,
-    /// Segments only forwarded, since their numbers do not fit their connection.
+    /// Segments only forwarded because their numbers do not fit their connection.
     pub unacceptable: u64,
-    /// Segments that went into the cache.
+    /// Segments stored in the cache.
     pub cached: u64,
     /// Cached segments overwritten by others.
     pub displaced: u64,
-    /// Data segments forwarded while every place was locked, or by the draw of the cache's chance.
+    /// Data segments forwarded without caching, because every place was locked or by chance.
     pub not_cached: u64,
     /// Locks set.
     pub locked: u64,
-    /// Segments that the node repeated from its cache.
+    /// Segments retransmitted from the cache.
     pub local_retransmissions: u64,
-    /// Local time-outs among the causes of a repetition.
+    /// Retransmissions caused by a local time-out.
     pub local_timeouts: u64,
-    /// Segments given up to the ends after [`super::Config::max_repeats`].
+    /// Segments left to the endpoints after [`super::Config::max_repeats`].
     pub given_up: u64,
-    /// Data segments held back, since the node had already sent them.
+    /// Data segments held back because the node had already sent them.
     pub data_held: u64,
-    /// Data segments held back and answered, since the receiver had acknowledged them.
+    /// Data segments held back and answered because the receiver had acknowledged them.
     pub data_answered: u64,
-    /// Acknowledgements held back, since every gap they showed is repaired from here on.
+    /// Acknowledgements held back because the node repairs every gap that they show.
     pub acks_held: u64,
-    /// Acknowledgements of the node's own making, copies of one that it had forwarded.
+    /// Acknowledgements sent by the node itself: copies of forwarded ones.
     pub acks_repeated: u64,
-    /// Acknowledgements that got a SACK block.
+    /// Acknowledgements with an added SACK block.
     pub sack_added: u64,
-    /// Segments that lost their SACK option, or that got or lost SACK-permitted.
+    /// Segments whose SACK option was removed, or whose SACK-permitted option was added or removed.
     pub sack_rewritten: u64,
-    /// Round trips measured.
+    /// Measured round-trip times.
     pub rtt_samples: u64,
-    /// Running measurements abandoned for a repetition.
+    /// Measurements abandoned because of a retransmission.
     pub rtt_cancelled: u64,
-    /// Connections forgotten to make room.
+    /// Connections dropped to make room.
     pub evicted: u64,
-    /// Connections forgotten for silence.
+    /// Connections dropped because they were idle.
     pub expired: u64,
-    /// Connections forgotten after FIN or RST.
+    /// Connections dropped after FIN or RST.
     pub closed: u64,
 }

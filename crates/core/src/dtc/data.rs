@@ -1,4 +1,4 @@
-//! Segments with data, SYN or FIN: action 1, the link layer's reports (action 2), the local
+//! Segments with data, SYN or FIN: action 1, reports of the link layer (action 2), and the local
 //! time-out (action 4).
 
 use super::cache::{Draw, Lock, Place, Slot};
@@ -10,18 +10,18 @@ use super::{FlowKey, LinkEvent, Node};
 use crate::segment::{Ecn, Flags, Options, SackBlocks, Segment};
 use crate::time::{Duration, Instant};
 
-/// What happens to the segment itself.
+/// What happens to the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     Pass,
-    /// It tells an end something new beside its data, so it passes in any case.
+    /// The segment has new information for an endpoint besides its data, so it always passes.
     Tell,
     Hold,
 }
 
 impl Node {
-    /// Action 1. Beside the segment come the options with which it goes on, and what its
-    /// acknowledgement asks for.
+    /// Action 1. `options` are the options with which the segment is forwarded, `told` is the
+    /// result of its acknowledgement.
     #[inline]
     pub(super) fn data(
         &mut self,
@@ -43,6 +43,7 @@ impl Node {
             if self.cache.slots()[place].agrees(segment) {
                 return self.seen_again(now, (at, way), place, (segment, told));
             }
+            // Another segment with these numbers: one of the two is stale or forged.
             self.cache.clear(place);
         }
         if syn && self.config.flying_start == FlyingStart::Off {
@@ -59,11 +60,12 @@ impl Node {
     }
 
     fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) {
+        // The blocks would be out of date when the segment is sent again.
         segment.options.sack = SackBlocks::EMPTY;
         let syn = segment.flags.contains(Flags::SYN);
         if !syn {
-            // What is repeated is not ECT and says nothing of congestion that is over (RFC 3168
-            // section 6.1.5). A mark that has not arrived yet stays.
+            // A retransmission is not ECT, and must not repeat an old congestion signal (RFC 3168
+            // section 6.1.5). A mark that has not arrived yet is kept.
             segment.flags = segment.flags.without(Flags::ECE.with(Flags::CWR));
             segment.ecn = if segment.ecn == Ecn::Ce { Ecn::Ce } else { Ecn::NotEct };
         }
@@ -91,7 +93,7 @@ impl Node {
         );
     }
 
-    /// The segment is in the cache already: upstream repeats it.
+    /// Handles a segment that is already cached: a retransmission from upstream.
     fn seen_again(
         &mut self,
         now: Instant,
@@ -108,12 +110,13 @@ impl Node {
             Suppression::AfterRepetition => slot.repeated && since < srtt,
             Suppression::AfterTransmission { at_least } => since < srtt.max(at_least),
         };
-        // Without state the node cannot know what else the segment tells.
+        // Without state the node does not know what else the segment tells.
         if (held || slot.pending) && told != Fate::Tell && at != Table::STATELESS {
             self.counters.data_held += 1;
             return Fate::Hold;
         }
-        // Too long ago for the same loss: it goes on, and counts as sent by the node.
+        // The last transmission is too old for the same loss: the segment passes and counts as sent
+        // by the node.
         slot.sent_at = now;
         slot.pending = false;
         slot.repeats = 0;
@@ -123,8 +126,8 @@ impl Node {
         Fate::Pass
     }
 
-    /// The receiver has acknowledged all of it, so the sender has missed an acknowledgement. Probes
-    /// that carry nothing to speak of are for the receiver alone.
+    /// Answers a segment that the receiver has acknowledged completely: the sender has missed an
+    /// acknowledgement. Probes of at most one byte pass, because they are meant for the receiver.
     fn answer(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) -> Fate {
         let AckCustody::Repair { after, at_most } = self.config.acks else { return Fate::Pass };
         let half = self.table.get_mut(at).half_mut(way);
@@ -133,7 +136,7 @@ impl Node {
         }
         half.answers += 1;
         self.counters.data_answered += 1;
-        // What has just passed is on its way.
+        // An acknowledgement that has just passed is still on its way.
         if now.saturating_since(half.ack_sent_at) >= after && !half.has(Half::ACK_PENDING) {
             half.set(Half::ACK_PENDING, true);
             self.acks_pending += 1;
@@ -141,10 +144,10 @@ impl Node {
         Fate::Hold
     }
 
-    /// The link layer reports on a segment that the node sent or forwarded: the next hop has
-    /// acknowledged it, or the time for that has passed (action 2). With a time-out the node may
-    /// take `segment` into its cache, so it must be as it was sent, payload included; an
-    /// acknowledgement needs its header and its length only.
+    /// Handles a report of the link layer about a sent or forwarded segment: the next hop has
+    /// acknowledged it, or the time-out has passed (action 2). After a time-out the node may cache
+    /// `segment`, so it must be complete with its payload; for an acknowledgement, header and
+    /// length suffice.
     pub fn handle_link(&mut self, now: Instant, flow: FlowKey, segment: &Segment, event: LinkEvent) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -156,7 +159,7 @@ impl Node {
             return;
         }
         if event == LinkEvent::TimedOut {
-            // A repetition is to follow, here or upstream.
+            // A retransmission will follow, here or upstream.
             let cancelled = self.table.get_mut(at).half_mut(way).cancel_sample();
             self.counters.rtt_cancelled += u64::from(cancelled);
         }
@@ -174,8 +177,8 @@ impl Node {
         }
     }
 
-    /// Action 2 for a segment that only the link layer still holds: an open place takes it, since
-    /// it is likelier to be missed than what is there.
+    /// Action 2 for a segment that only the link layer still holds. It takes an unlocked place,
+    /// because it is more likely to be needed than the segment there.
     fn rescue(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) {
         let custody = self.config.custody == Custody::UntilLinkAck;
         let syn = segment.flags.contains(Flags::SYN);
@@ -200,7 +203,7 @@ impl Node {
         }
     }
 
-    /// Custody: the next hop has it now, or it must be sent again.
+    /// Custody: the next hop has the segment, or it must be sent again.
     fn hand_on(&mut self, place: usize, event: LinkEvent) {
         let slot = &mut self.cache.slots_mut()[place];
         if !slot.is_locked() || slot.pending {
@@ -209,12 +212,12 @@ impl Node {
         match event {
             LinkEvent::Acknowledged => slot.release(),
             LinkEvent::TimedOut if slot.repeats < self.config.immediate_repeats => slot.repeat(),
-            // The timer has run since it was sent.
+            // The timer has been running since the transmission.
             LinkEvent::TimedOut => {}
         }
     }
 
-    /// Action 2: lock, and set the retransmission timer.
+    /// Action 2: locks the segment and sets the retransmission timer.
     fn suspect(&mut self, now: Instant, place: usize) {
         let slot = &self.cache.slots()[place];
         if slot.is_locked() {
@@ -226,7 +229,7 @@ impl Node {
         self.counters.locked += 1;
     }
 
-    /// Action 4 for every place whose time has come.
+    /// Action 4 for every expired timer.
     pub(super) fn local_timeouts(&mut self, now: Instant) {
         for place in 0..self.cache.slots().len() {
             let slot = &self.cache.slots()[place];
@@ -246,7 +249,7 @@ impl Node {
         }
     }
 
-    /// The cached segment at `place` leaves the node once more.
+    /// Sends the cached segment at `place` again.
     pub(super) fn repeat_from_cache(&mut self, now: Instant, place: usize) -> (FlowKey, Segment) {
         let slot = &self.cache.slots()[place];
         let rto = self.local_rto(self.half_of(slot), slot.repeats);
@@ -264,11 +267,12 @@ impl Node {
         (slot.key.flow(slot.way), slot.segment.clone())
     }
 
-    /// What is known of the data that a cached segment belongs to.
+    /// The state of the data that a cached segment belongs to.
     fn half_of(&self, slot: &Slot) -> &Half {
         self.table.get(self.table.find(&slot.key).unwrap_or(Table::STATELESS)).half(slot.way)
     }
 }
 
-/// A keep-alive or a window probe carries no more octets (RFC 9293 sections 3.8.4 and 3.8.6.1).
+/// Largest payload of a keep-alive or a window probe in bytes (RFC 9293 sections 3.8.4 and
+/// 3.8.6.1).
 const LONGEST_PROBE: usize = 1;

@@ -1,20 +1,19 @@
-//! Which connection a segment belongs to.
+//! Identification of a segment's connection.
 
 use core::net::{IpAddr, Ipv4Addr};
 
 use crate::segment::Segment;
 
-/// The addresses of a segment as its IP header has them; the ports are the segment's own.
+/// The addresses of a segment's IP header; the segment itself contains the ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowKey {
-    /// Who sent the segment.
+    /// Source address.
     pub source: IpAddr,
-    /// Whom it is for.
+    /// Destination address.
     pub destination: IpAddr,
 }
 
-/// The direction of a segment within its connection, from the first end of [`Key`] or from the
-/// second.
+/// The direction of a segment within its connection: from the first or the second end of [`Key`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     FromFirst = 0,
@@ -22,7 +21,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The other direction.
+    /// The opposite direction.
     pub(super) const fn back(self) -> Self {
         match self {
             Self::FromFirst => Self::FromSecond,
@@ -31,17 +30,17 @@ impl Way {
     }
 }
 
-/// A connection, the same from both sides: the smaller end comes first.
+/// A connection, identified equally from both sides: the smaller end comes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Key {
     ends: [(IpAddr, u16); 2],
 }
 
 impl Key {
-    /// No connection at all.
+    /// A key of no connection.
     pub(super) const NONE: Self = Self { ends: [(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2] };
 
-    /// The connection and the direction.
+    /// The connection and direction of a segment.
     #[inline]
     pub(super) fn of(flow: FlowKey, segment: &Segment) -> (Self, Way) {
         let (source, destination) = ((flow.source, segment.src_port), (flow.destination, segment.dst_port));
@@ -52,18 +51,18 @@ impl Key {
         }
     }
 
-    /// The addresses of a segment that goes that way.
+    /// The addresses of a segment in direction `way`.
     pub(super) fn flow(&self, way: Way) -> FlowKey {
         FlowKey { source: self.ends[way as usize].0, destination: self.ends[way.back() as usize].0 }
     }
 
-    /// Source and destination port of a segment that goes that way.
+    /// Source and destination port of a segment in direction `way`.
     pub(super) fn ports(&self, way: Way) -> (u16, u16) {
         (self.ends[way as usize].1, self.ends[way.back() as usize].1)
     }
 
-    /// A word that spares most comparisons; equal keys have equal words. Collisions cost time only,
-    /// and no more than one comparison for each connection kept.
+    /// A hash of the key, which saves most comparisons. Collisions only cost time, at most one
+    /// comparison per stored connection.
     #[inline]
     pub(super) fn tag(&self) -> u32 {
         let mix = |(address, port): (IpAddr, u16)| {

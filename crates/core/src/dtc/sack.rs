@@ -1,10 +1,10 @@
-//! SACK as a signal between nodes (section IV-B): which gaps an acknowledgement shows, and how a
-//! node adds what it holds.
+//! SACK as a signal between nodes (section IV-B): the gaps of an acknowledgement, and blocks added
+//! by a node.
 
 use crate::segment::{SackBlock, SackBlocks, SeqNumber};
 
-/// What an acknowledgement says above its number. Blocks that are empty, reversed, not above the
-/// number (D-SACK, RFC 2883) or farther above it than any window do not count.
+/// The SACK blocks of an acknowledgement. Ignores blocks that are empty, reversed, not above the
+/// acknowledgement number (D-SACK, RFC 2883), or farther above it than any window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gaps {
     ack: SeqNumber,
@@ -23,23 +23,24 @@ impl Gaps {
         Self { ack, blocks, edge }
     }
 
-    /// There is at least one gap.
+    /// Whether there is a gap.
     pub(super) fn any(&self) -> bool {
         self.edge.is_some()
     }
 
-    /// All octets are reported.
+    /// Whether all bytes are reported.
     pub(super) fn cover(&self, left: SeqNumber, right: SeqNumber) -> bool {
         self.blocks.as_slice().iter().any(|b| b.left.le(left) && right.le(b.right))
     }
 
-    /// The octets lie below the highest reported one: what is above may be under way (erratum D11).
+    /// Whether the bytes lie below the highest reported one; bytes above it may still be in flight
+    /// (erratum D11).
     pub(super) fn below_edge(&self, right: SeqNumber) -> bool {
         self.edge.is_some_and(|edge| right.le(edge))
     }
 
-    /// Every octet from the acknowledgement number to the highest reported one is reported, if
-    /// `held` is (action 3.3, erratum D12).
+    /// Whether every byte from the acknowledgement number to the highest reported one is reported,
+    /// if `held` is (action 3.3, erratum D12).
     pub(super) fn filled_by(&self, held: SackBlock) -> bool {
         let Some(edge) = self.edge else { return false };
         let mut reached = self.ack;
@@ -54,7 +55,7 @@ impl Gaps {
         true
     }
 
-    /// A further block is reported from here on; false if the option has no room for it.
+    /// Adds a block; returns false if the option has no room.
     pub(super) fn add(&mut self, held: SackBlock) -> bool {
         let Some(blocks) = with_block(&self.blocks, held) else { return false };
         self.blocks = blocks;
@@ -63,20 +64,20 @@ impl Gaps {
     }
 }
 
-/// `blocks` with one more, joined with what it touches; `None` if there is no room.
+/// `blocks` with one more block, merged with adjacent ones; `None` if there is no room.
 pub(super) fn with_block(blocks: &SackBlocks, held: SackBlock) -> Option<SackBlocks> {
     let join = |all: SackBlock, b: &SackBlock| {
         let touches = b.left.le(all.right) && all.left.le(b.right);
         let joined = SackBlock { left: all.left.min(b.left), right: all.right.max(b.right) };
         if touches { joined } else { all }
     };
-    // Once for each block: what is joined may touch one that was passed over.
+    // One pass per block, because a merged block may touch one that was checked before.
     let joined = (0..SackBlocks::MAX).fold(held, |all, _| blocks.as_slice().iter().fold(all, join));
     let touches = |b: &SackBlock| b.left.le(joined.right) && joined.left.le(b.right);
     let mut out = SackBlocks::EMPTY;
     let mut placed = false;
-    // The most recent block stays first (RFC 2018 section 4): the joined one takes the place of the
-    // first that it swallows.
+    // The most recent block stays first (RFC 2018 section 4): the merged block takes the place of
+    // the first that it contains.
     for block in blocks.as_slice() {
         if !touches(block) {
             out.push(*block);
@@ -88,5 +89,5 @@ pub(super) fn with_block(blocks: &SackBlocks, held: SackBlock) -> Option<SackBlo
     (placed || out.push(joined)).then_some(out)
 }
 
-/// RFC 7323 section 2.3.
+/// Largest window (RFC 7323 section 2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;

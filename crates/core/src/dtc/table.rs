@@ -1,4 +1,4 @@
-//! The connections that a node knows: bounded, in no order that a hash decides.
+//! The table of connections: bounded, and with an order that does not depend on hashing.
 
 use alloc::vec::Vec;
 
@@ -6,18 +6,19 @@ use super::connection::Connection;
 use super::flow::Key;
 use crate::time::{Duration, Instant};
 
-/// Connections beside the words that find them.
+/// The connections, and their hashes for the search.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     tags: Vec<u32>,
     connections: Vec<Connection>,
     capacity: usize,
-    /// What stands for a connection without state, see [`Table::STATELESS`].
+    /// The connection state behind [`Table::STATELESS`].
     stateless: Connection,
 }
 
 impl Table {
-    /// The index of a connection that has no place: a blank state that is gone with the next one.
+    /// Index of a connection without a place: a blank state that is reset by the next such
+    /// connection.
     pub(super) const STATELESS: usize = usize::MAX;
 
     pub(super) fn new(capacity: usize) -> Self {
@@ -61,14 +62,14 @@ impl Table {
         self.connections.iter()
     }
 
-    /// The index of the new one.
+    /// Adds a connection; returns its index.
     pub(super) fn insert(&mut self, connection: Connection) -> usize {
         self.tags.push(connection.key.tag());
         self.connections.push(connection);
         self.connections.len() - 1
     }
 
-    /// The index of a connection, or a blank state.
+    /// The index of a connection, or of a blank state.
     #[inline]
     pub(super) fn find_or_blank(&mut self, key: Key, now: Instant) -> usize {
         self.find(&key).unwrap_or_else(|| {
@@ -77,19 +78,19 @@ impl Table {
         })
     }
 
-    /// Forgets one; the last takes its index.
+    /// Removes a connection; the last one takes its index.
     pub(super) fn remove(&mut self, at: usize) {
         self.tags.swap_remove(at);
         self.connections.swap_remove(at);
     }
 
-    /// The one silent for longest.
+    /// The connection with the longest silence.
     pub(super) fn stalest(&self) -> Option<usize> {
         let all = self.connections.iter().enumerate();
         all.min_by_key(|(_, c)| c.last_seen).map(|(at, _)| at)
     }
 
-    /// One that was silent for `idle`.
+    /// A connection that was silent for `idle`.
     pub(super) fn idle(&self, now: Instant, idle: Duration) -> Option<usize> {
         self.connections.iter().position(|c| now.saturating_since(c.last_seen) >= idle)
     }

@@ -1,38 +1,38 @@
-//! Every choice of a Multipath TCP connection, as a typed option.
+//! Options of a Multipath TCP connection.
 
 use super::scheduler::SchedulerKind;
 use crate::tcp::{self, DsnWidth, Nagle};
 
-/// How one connection behaves.
+/// Options of one Multipath TCP connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Each subflow; [`Connection::join`](super::Connection::join) may give another for one. Send
-    /// and receive buffer are those of the whole connection; Nagle's algorithm is off, since the
-    /// scheduler cuts the segments. For RFC 6356 the congestion algorithm is
-    /// [`tcp::CongestionAlgorithm::Coupled`]; others are uncoupled.
+    /// Options of each subflow; [`Connection::join`](super::Connection::join) may override them for
+    /// one. Send and receive buffer apply to the whole connection. Nagle's algorithm is off,
+    /// because the scheduler cuts the segments. For RFC 6356 set the congestion algorithm to
+    /// [`tcp::CongestionAlgorithm::Coupled`]; the others are uncoupled.
     pub tcp: tcp::Config,
-    /// Who sends what where.
+    /// Scheduler, which assigns data to subflows.
     pub scheduler: SchedulerKind,
-    /// What is sent again on another subflow.
+    /// When data is also sent on another subflow.
     pub reinjection: Reinjection,
-    /// Octets of the data sequence numbers that we write.
+    /// Size of the data sequence numbers that we send.
     pub dsn_width: DsnWidth,
-    /// Subflows at a time, at most 8; further ones are refused.
+    /// Largest number of simultaneous subflows, at most 8; further ones are refused.
     pub max_subflows: u8,
 }
 
-/// When data that has been sent on a subflow is also sent on another (RFC 8684 section 3.3.6).
+/// When data that was sent on a subflow is also sent on another (RFC 8684 section 3.3.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MptcpReinjection"))]
 pub enum Reinjection {
-    /// Only when its subflow is closed, since the data would be lost otherwise.
+    /// Only when its subflow is closed: the data would be lost otherwise.
     OnFailure,
     /// Also when the retransmission timer of its subflow expires.
     OnTimeout,
     /// Also when it blocks the window while another subflow has room (opportunistic retransmission:
-    /// Raiciu et al., "How Hard Can It Be?", NSDI 2012), and by the predictive scheduler at the end
-    /// of a transfer.
+    /// Raiciu et al., "How Hard Can It Be?", NSDI 2012). The predictive scheduler also uses it at
+    /// the end of a transfer.
     Opportunistic,
 }
 
@@ -51,7 +51,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Of each subflow.
+    /// The options of a subflow.
     pub(crate) fn subflow(&self) -> tcp::Config {
         tcp::Config { nagle: Nagle::Off, ..self.tcp }
     }

@@ -1,8 +1,8 @@
 //! One Multipath TCP connection.
 //!
-//! * [`handshake`]: opening, joining, falling back (RFC 8684 sections 3.1, 3.2, 3.7).
-//! * [`input`]: what a segment means on the level of data (sections 3.3 and 3.4).
-//! * [`output`]: assigning data to subflows, and again to others (section 3.3.6).
+//! * [`handshake`]: opening, joining, fallback (RFC 8684 sections 3.1, 3.2, 3.7).
+//! * [`input`]: processing of segments on the data level (sections 3.3 and 3.4).
+//! * [`output`]: assignment of data to subflows, and re-injection (section 3.3.6).
 //! * [`life`]: time-outs, the end of subflows and of the connection (sections 3.3.3, 3.5, 3.6).
 
 mod handshake;
@@ -30,51 +30,52 @@ use crate::time::Instant;
 
 /// One Multipath TCP connection.
 ///
-/// Used as [`crate::tcp::Connection`] is: any number of `handle_*` and commands, then
+/// It is used like [`crate::tcp::Connection`]: any number of `handle_*` and commands, then
 /// [`Connection::poll_transmit`] and [`Connection::poll_event`] until `None`, then
-/// [`Connection::next_timeout`]. Segments go in and out with the subflow that they belong to; which
-/// addresses and paths that means is the owner's affair.
+/// [`Connection::next_timeout`]. Each segment is passed together with its subflow; the owner maps
+/// subflows to addresses and paths.
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
     mode: Mode,
     local: Identity,
     remote: Option<Identity>,
-    /// The peer is known to have our key.
+    /// Whether the peer is known to have our key.
     confirmed: bool,
-    /// In the order of opening; those that are over keep their place.
+    /// In the order of opening; closed subflows keep their place.
     subflows: Vec<Subflow>,
     tx: DataSender,
     rx: DataReceiver,
     scheduler: AnyScheduler,
-    /// The subflow on which something last arrived: a window that opens is told there.
+    /// The subflow that last received a segment: window updates are sent there.
     last_heard: usize,
-    /// Whose segments are polled first.
+    /// The subflow to poll first.
     turn: usize,
-    /// Resets that belong to no state.
+    /// Resets that belong to no connection state.
     resets: VecDeque<(SubflowId, Segment)>,
     events: VecDeque<Event>,
-    /// When data that nobody acknowledges is looked after.
+    /// When data without progress is checked.
     stall_at: Option<Instant>,
     stalls: u32,
     over: Option<CloseReason>,
     dropped: u64,
 }
 
-/// What both ends have agreed on.
+/// Result of the negotiation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     /// We have offered MPTCP, or answered an offer.
     Offered,
-    /// Data has a numbering of its own.
+    /// MPTCP: data has its own sequence numbers.
     Multipath,
     /// Plain TCP on the first subflow.
     Plain,
 }
 
 impl Connection {
-    /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
-    /// takes it off `data`; returns how many octets that was. Allowed at once.
+    /// Queues data, up to the free space of the send buffer, without copying. Removes the accepted
+    /// bytes from the front of `data` and returns their number. Allowed before the handshake is
+    /// complete.
     pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
         if self.over.is_some() {
             return Err(WriteError::Closed);
@@ -88,8 +89,9 @@ impl Connection {
         }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has
-    /// arrived stays readable after the end, unless the end was our [`Connection::abort`].
+    /// Returns up to `max` bytes in order, or `None` if there are none. Reading opens the window.
+    /// Received data stays readable after the connection has closed, unless [`Connection::abort`]
+    /// closed it.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
             return first.tcp.read(max);
@@ -99,7 +101,7 @@ impl Connection {
         Some(data)
     }
 
-    /// Changes how many octets are held for the application, over all subflows.
+    /// Sets the size of the receive buffer in bytes, for all subflows together.
     pub fn set_receive_buffer(&mut self, octets: u32) {
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
             return first.tcp.set_receive_buffer(octets);
@@ -108,10 +110,10 @@ impl Connection {
         self.maybe_update_window();
     }
 
-    /// As [`crate::tcp::Connection::set_send_buffer`], over all subflows.
+    /// As [`crate::tcp::Connection::set_send_buffer`], for all subflows together.
     pub fn set_send_buffer(&mut self, octets: u32) {
         if let Some(first) = self.subflows.first_mut() {
-            // It counts if this turns out to be plain TCP.
+            // The value applies if the connection falls back to plain TCP.
             first.tcp.set_send_buffer(octets);
         }
         let grown = self.tx.set_buffer(octets);
@@ -127,12 +129,12 @@ impl Connection {
         }
     }
 
-    /// The next thing that the owner should know, until `None`.
+    /// Returns the next event for the owner, until `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What the owner knows of the path of a subflow.
+    /// Sets the owner's knowledge about the path of a subflow.
     pub fn set_path(&mut self, subflow: SubflowId, facts: PathFacts) {
         if let Some(subflow) = self.subflows.get_mut(subflow.index()) {
             subflow.facts = facts;
@@ -140,42 +142,43 @@ impl Connection {
         }
     }
 
-    /// Whether a subflow is to be used only while no other works; the peer is told (MP_PRIO, RFC
-    /// 8684 section 3.3.8).
+    /// Sets whether a subflow is a backup, used only while no other works; the peer is told
+    /// (MP_PRIO, RFC 8684 section 3.3.8).
     pub fn set_backup(&mut self, subflow: SubflowId, backup: bool) {
         let Some(subflow) = self.subflows.get_mut(subflow.index()) else { return };
         subflow.backup = backup;
         if let Some(multipath) = subflow.tcp.multipath() {
+            // RFC 8684 section 3.3.8: MP_PRIO applies to the subflow on which it is sent.
             multipath.once.push_back(MptcpOption::MpPrio { backup });
         }
     }
 
-    /// The token that our peer's MP_JOIN bears.
+    /// The token that the peer sends in MP_JOIN.
     pub fn token(&self) -> Token {
         self.local.token
     }
 
-    /// The peer speaks MPTCP.
+    /// Whether the peer supports MPTCP.
     pub fn is_multipath(&self) -> bool {
         self.mode == Mode::Multipath
     }
 
-    /// Nothing is left of it: every subflow is over.
+    /// Whether the connection is over: every subflow is closed.
     pub fn is_over(&self) -> bool {
         self.over.is_some()
     }
 
-    /// Further subflows can be opened.
+    /// Whether further subflows can be opened.
     pub fn can_join(&self) -> bool {
         self.refuses_join().is_none()
     }
 
-    /// All subflows that are not over, with their paths.
+    /// All open subflows with their paths.
     pub fn subflows(&self) -> impl Iterator<Item = (SubflowId, PathId)> {
         self.subflows.iter().filter(|s| s.is_alive()).map(|s| (s.id, s.path))
     }
 
-    /// The figures of the connection.
+    /// Statistics of the connection.
     pub fn info(&self) -> Info {
         let ready = self.subflows.iter().filter(|s| s.is_ready()).count() as u16;
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first()) {
@@ -212,12 +215,12 @@ impl Connection {
         }
     }
 
-    /// The path of a subflow, those that are over included.
+    /// The path of a subflow, even if it is closed.
     pub fn path(&self, subflow: SubflowId) -> Option<PathId> {
         self.subflows.get(subflow.index()).map(|subflow| subflow.path)
     }
 
-    /// The figures of a subflow, those that are over included.
+    /// Statistics of a subflow, even if it is closed.
     pub fn subflow_info(&self, subflow: SubflowId) -> Option<SubflowInfo> {
         let subflow = self.subflows.get(subflow.index())?;
         Some(SubflowInfo {
@@ -230,14 +233,15 @@ impl Connection {
         })
     }
 
-    /// What happens twice before it is polled is told once.
+    /// Queues an event; an event that is already queued is not repeated.
     fn raise(&mut self, event: Event) {
         if !self.events.contains(&event) {
             self.events.push_back(event);
         }
     }
 
-    /// The window has opened: said where something last arrived, since there the peer is.
+    /// Sends a window update on the subflow that last received a segment, because the peer is
+    /// reachable there.
     fn maybe_update_window(&mut self) {
         let wanted = self.rx.wants_update();
         self.refresh();
@@ -252,7 +256,7 @@ impl Connection {
         }
     }
 
-    /// Every subflow says the same DATA_ACK, window and end (RFC 8684 sections 3.3.2 to 3.3.5).
+    /// Sets the same DATA_ACK, window and end for all subflows (RFC 8684 sections 3.3.2 to 3.3.5).
     fn refresh(&mut self) {
         if self.mode != Mode::Multipath {
             return;

@@ -1,4 +1,4 @@
-//! What the owner of a connection sees of it.
+//! Public types of a connection: ids, path facts, events, errors, statistics.
 
 use core::net::IpAddr;
 
@@ -6,7 +6,7 @@ use crate::segment::AddressId;
 use crate::tcp::{self, CloseReason};
 use crate::time::Duration;
 
-/// A subflow of one connection, in the order of opening. Never used again.
+/// Id of a subflow within its connection, in the order of opening. An id is never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SubflowId(pub u16);
 
@@ -16,29 +16,31 @@ impl SubflowId {
     }
 }
 
-/// A path, by the owner's numbering; the connection only hands it back.
+/// Id of a path, assigned by the owner. The connection only returns it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct PathId(pub u16);
 
-/// What the owner knows of a path and the connection cannot measure. All may be unknown.
+/// Properties of a path that the owner knows and the connection cannot measure. Each may be
+/// unknown.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct PathFacts {
-    /// Links of the path.
+    /// Number of links.
     pub hops: Option<u16>,
     /// Round-trip time expected before the first is measured (section VI of the paper).
     pub rtt: Option<Duration>,
-    /// Time from the sending of one segment to that of the next at the bottleneck.
+    /// Interval between consecutive segments at the bottleneck.
     pub service_time: Option<Duration>,
-    /// Time that the payload of one segment takes on all links together, each at its own bit rate.
+    /// Total transmission time of a segment's payload on all links, each at its own bit rate.
     pub payload_time: Option<Duration>,
     /// Probability that a segment is lost.
     pub loss: Option<f64>,
 }
 
 impl PathFacts {
-    /// How long `segments` take over this path alone, as far as round trip and service time are
-    /// known and nothing is lost: the first after half a round trip, the others behind it at the
-    /// pace of the bottleneck, or in windows that double with each round trip, from ten (RFC 6928).
+    /// Time to deliver `segments` over this path alone without losses; `None` if round-trip time or
+    /// service time is unknown. The first segment arrives after half a round trip. The others
+    /// follow at the rate of the bottleneck, or in windows that start at ten (RFC 6928) and double
+    /// with each round trip.
     pub fn delivery_time(&self, segments: u64) -> Option<Duration> {
         let (rtt, service) = (self.rtt?, self.service_time?);
         let (mut left, mut window, mut time) = (segments, 10, rtt / 2);
@@ -51,112 +53,111 @@ impl PathFacts {
     }
 }
 
-/// What the owner learns, in order. [`Event::Readable`] and [`Event::Writable`] are told once until
-/// polled.
+/// An event for the owner, in the order of reporting. [`Event::Readable`] and [`Event::Writable`]
+/// are reported once until polled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The first subflow is open; data flows.
     Established,
-    /// The peer does not speak MPTCP, or something between does not let it: this is plain TCP on
-    /// one subflow.
+    /// The peer does not support MPTCP, or a middlebox prevents it: the connection continues as
+    /// plain TCP on one subflow.
     FellBack,
     /// A further subflow is open.
     SubflowEstablished(SubflowId),
-    /// A subflow is over; the connection lives while another does.
+    /// A subflow is closed. The connection stays open while another subflow is open.
     SubflowClosed(SubflowId, CloseReason),
-    /// There is something for `read`.
+    /// `read` has data.
     Readable,
-    /// There is room for `write` again.
+    /// `write` has room.
     Writable,
-    /// The peer has another address; its HMAC was right (RFC 8684 section 3.4.1).
+    /// The peer has announced another address, with a valid HMAC (RFC 8684 section 3.4.1).
     AddressAdded {
-        /// Its number.
+        /// Address id.
         id: AddressId,
         /// The address.
         address: IpAddr,
-        /// Its port, if it is not that of the first subflow.
+        /// Port, if it differs from that of the first subflow.
         port: Option<u16>,
     },
-    /// An address of the peer is gone, and subflows to it are closed.
+    /// The peer has withdrawn an address, and the subflows to it are closed.
     AddressRemoved(AddressId),
-    /// The peer wants this subflow to be a backup, or no longer (MP_PRIO).
+    /// The peer has set or cleared the backup flag of a subflow (MP_PRIO).
     Priority(SubflowId, bool),
     /// The peer has sent DATA_FIN, and everything before it can be read.
     PeerClosed,
-    /// The connection is over; nothing follows.
+    /// The connection is closed; no event follows.
     Closed(CloseReason),
 }
 
-/// Why a subflow is not opened.
+/// Why a subflow cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The peer has not yet shown that it speaks MPTCP, or has shown that it does not.
+    /// The peer has not confirmed MPTCP yet, or does not support it.
     #[error("the connection is not a multipath connection (yet)")]
     NotMultipath,
-    /// The connection is closed or about to be.
+    /// The connection is closed or closing.
     #[error("the connection is closing")]
     Closing,
-    /// As many as allowed are open.
+    /// The limit of open subflows is reached.
     #[error("no further subflow is allowed")]
     TooMany,
     /// The segment is no SYN with MP_JOIN.
     #[error("the segment is no SYN with MP_JOIN")]
     NotJoin,
-    /// The token names another connection.
+    /// The token belongs to another connection.
     #[error("the token is not that of this connection")]
     Token,
 }
 
-/// A connection's figures.
+/// Statistics of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Info {
-    /// The peer speaks MPTCP.
+    /// Whether the peer supports MPTCP.
     pub multipath: bool,
-    /// Subflows that carry data.
+    /// Number of subflows that carry data.
     pub subflows: u16,
-    /// Octets written and never sent.
+    /// Bytes written and not yet sent.
     pub unsent: u64,
-    /// Octets sent and not acknowledged by DATA_ACK.
+    /// Bytes sent and not acknowledged by DATA_ACK.
     pub in_flight: u64,
-    /// Octets in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged there
-    /// and kept for a subflow that has not heard of it.
+    /// Bytes in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged by it
+    /// but still kept by a subflow that has not received its own acknowledgement.
     pub buffered: u64,
-    /// Octets that the send buffer takes at most.
+    /// Size of the send buffer in bytes.
     pub send_buffer: u32,
-    /// Octets that the peer allows beyond its DATA_ACK.
+    /// Bytes that the peer's window allows beyond its DATA_ACK.
     pub peer_window: u64,
-    /// Octets that can be read.
+    /// Bytes that can be read.
     pub readable: u64,
-    /// Octets that have arrived out of order.
+    /// Bytes that have arrived out of order.
     pub out_of_order: u64,
-    /// Octets of ours that the peer has acknowledged by DATA_ACK.
+    /// Bytes that the peer has acknowledged by DATA_ACK.
     pub bytes_acked: u64,
-    /// Octets received in order.
+    /// Bytes received in order.
     pub bytes_received: u64,
-    /// Octets received that were there already: re-injected ones, and copies of the redundant
-    /// scheduler.
+    /// Bytes received more than once: re-injected ones, and copies of the redundant scheduler.
     pub bytes_duplicate: u64,
-    /// Segments' worth of data that was sent on a further subflow.
+    /// Number of chunks that were sent again on another subflow.
     pub reinjections: u64,
     /// Options and segments dropped: wrong HMAC or keys, impossible numbers, data without a
     /// mapping.
     pub dropped: u64,
 }
 
-/// A subflow's figures.
+/// Statistics of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SubflowInfo {
-    /// Which.
+    /// Id of the subflow.
     pub id: SubflowId,
-    /// On which path.
+    /// Path of the subflow.
     pub path: PathId,
-    /// It carries data.
+    /// Whether the subflow carries data.
     pub ready: bool,
-    /// To be used only while no other works.
+    /// Whether the subflow is a backup, used only while no other works.
     pub backup: bool,
-    /// Octets of data assigned to it, re-injected ones included.
+    /// Bytes of data assigned to the subflow, re-injected ones included.
     pub bytes_assigned: u64,
-    /// As a TCP connection.
+    /// Statistics of its TCP connection.
     pub tcp: tcp::Info,
 }

@@ -1,21 +1,20 @@
-//! How fast a path delivers: the time that its bottleneck spends on one segment, measured by
-//! acknowledgements where the owner does not tell, and from it when a segment that leaves now would
-//! arrive.
+//! Rate of a path: the time that its bottleneck needs for one segment. It is measured by
+//! acknowledgements unless the owner knows it, and predicts when a segment sent now arrives.
 
 use crate::time::{Duration, Instant};
 
-/// The bottleneck of one path, as a server that is busy until some time.
+/// The bottleneck of one path, modelled as a server that is busy until some time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// For one segment; measured.
+    /// Measured time per segment.
     measured: Option<Duration>,
-    /// Told by the owner.
+    /// Time per segment as set by the owner.
     told: Option<Duration>,
-    /// When all that was sent has passed the bottleneck, if the service time is right.
+    /// When the bottleneck has forwarded all sent data, if the service time is right.
     free_at: Instant,
-    /// When octets were last acknowledged with more still on the way.
+    /// When bytes were last acknowledged while more were in flight.
     busy_since: Option<Instant>,
-    /// Of the first segments that nothing was known about.
+    /// When the first segment was sent.
     first_sent: Option<Instant>,
     acked: u64,
 }
@@ -29,18 +28,18 @@ impl Pace {
         self.told.or(self.measured)
     }
 
-    /// A segment leaves.
+    /// Records a sent segment.
     pub(crate) fn sent(&mut self, now: Instant) {
         self.first_sent.get_or_insert(now);
         self.free_at = self.free_at.max(now) + self.service().unwrap_or_default();
     }
 
-    /// How long a segment that leaves now waits for those before it.
+    /// Time that a segment sent now waits for earlier ones.
     pub(crate) fn wait(&self, now: Instant) -> Duration {
         self.free_at.saturating_since(now)
     }
 
-    /// `acked` octets were acknowledged since the beginning, `in_flight` are on the way.
+    /// Processes an acknowledgement: `acked` bytes in total, `in_flight` bytes still in flight.
     pub(crate) fn acknowledged(&mut self, now: Instant, acked: u64, in_flight: u32, path: (Duration, u32)) {
         let (min_rtt, mss) = path;
         let octets = acked - self.acked;
@@ -50,11 +49,11 @@ impl Pace {
         self.acked = acked;
         let per_segment = |time: Duration| time.mul_ratio(u64::from(mss), octets.max(u64::from(mss) / 2));
         match (self.busy_since, self.measured, self.first_sent) {
-            // What the first of them took longer than the handshake.
+            // The first sample: the time by which data took longer than the handshake.
             (_, None, Some(sent)) => {
                 self.measured = Some(per_segment(now.saturating_since(sent).saturating_sub(min_rtt)));
             }
-            // The shortest spacing counts: gaps come from windows too, but nothing is faster than
+            // The shortest spacing counts. Windows also cause gaps, but nothing passes faster than
             // the bottleneck.
             (Some(since), Some(known), _) => {
                 let sample = per_segment(now.saturating_since(since));

@@ -1,24 +1,26 @@
 //! The schedule of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
-//! Networks" (Guo et al.): how many packets a path delivers before the next slower one delivers its
-//! first; and what section IV says of a window of packets.
+//! Networks" (Guo et al.): the number of packets that a path delivers before the next slower path
+//! delivers its first. Also the model of section IV for a window of packets.
 //!
-//! * [`packets`] and [`schedule`] are the recursion of section VII, all cases and sub-cases.
-//! * [`transitions`] are the probabilities of section IV: how a round ends.
+//! * [`packets`] and [`schedule`] compute the recursion of section VII with all cases and
+//!   sub-cases.
+//! * [`transitions`] computes the probabilities of section IV: how a round ends.
 //! * [`Adaptation`] is A-NewReno: windows, time-out and update period by the number of hops.
 //!
-//! The paper's tree of rounds grows exponentially with the time (M22). Here rounds that begin with
-//! the same window and threshold at nearly the same time are one: the remaining time is counted in
-//! [`SLICES`] slices, the slices are walked from the last to the first, and a state holds the
-//! probability of all ways that lead to it. There is no recursion, and the work is bounded by
-//! [`MAX_STATES`]: enough for some forty rounds with any losses to within 1 %. What then remains
-//! goes on at the mean rate of what was followed: 1 to 6 % off for several hundred rounds, up to 20
-//! % for thousands.
+//! The paper's tree of rounds grows exponentially with the time (M22). This implementation merges
+//! rounds that begin with the same window and threshold at nearly the same time. The remaining time
+//! is divided into [`SLICES`] slices, which are processed from the last to the first; a state holds
+//! the total probability of all ways that lead to it. There is no recursion, and [`MAX_STATES`]
+//! bounds the work: enough for about forty rounds with any losses to within 1 %. States beyond that
+//! limit continue at the mean rate of the processed ones. The error is 1 to 6 % for several hundred
+//! rounds, and up to 20 % for thousands.
 //!
-//! Not modelled: what limits a path from outside (receive window, send buffer), and losses of
+//! Not modelled: external limits of a path (receive window, send buffer), and losses of
 //! acknowledgements. A packet counts when it is scheduled, in every case, as in the paper.
 //!
-//! Where the paper contradicts itself [`Reading`] chooses; the errata numbers (M3, M13, ...) are
-//! those of the project's errata page. Times are seconds as real numbers: they are expectations.
+//! If the paper contradicts itself, [`Reading`] selects the interpretation. The erratum numbers
+//! (M3, M13, ...) refer to the project's errata page. Times are seconds as real numbers, because
+//! they are expected values.
 
 mod adaptation;
 mod reading;
@@ -39,77 +41,77 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-/// Slices that the time of a schedule is counted in. States within a slice are merged, so no round
-/// is misplaced by more than this part of the time.
+/// Number of slices of a schedule's time. States within a slice are merged, so a round is misplaced
+/// by at most this part of the time.
 pub const SLICES: usize = 64;
 
-/// States that are followed at most. What is left then goes on at the mean rate of those.
+/// Largest number of processed states. Others continue at the mean rate of the processed ones.
 pub const MAX_STATES: usize = 2048;
 
-/// The largest window in packets, and the largest [`Path::w_max`].
+/// Largest window in packets, and largest [`Path::w_max`].
 pub const MAX_WINDOW: u32 = 4096;
 
-/// The longest time in seconds that is understood.
+/// Longest accepted time in seconds.
 pub const MAX_TIME: f64 = 1e9;
 
-/// One path as section VII sees it.
+/// A path in the model of section VII.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Path {
-    /// RTT_i in seconds, of packets without payload; above 0.
+    /// RTT_i in seconds, for packets without payload; above 0.
     pub rtt: f64,
-    /// T_i^1 in seconds: until the first data packet has arrived; above 0.
+    /// T_i^1 in seconds: time until the first data packet has arrived; above 0.
     pub t_first: f64,
-    /// Seconds more for each further packet of a round: `T_e(D) + PS/B_i` (M13); at least 0.
+    /// Additional seconds for each further packet of a round: `T_e(D) + PS/B_i` (M13); at least 0.
     pub t_next: f64,
     /// RTO_i in seconds; above 0.
     pub rto: f64,
-    /// l, the chance that a packet is lost on the way; 0 up to, not including, 1.
+    /// l, the probability that a packet is lost; 0 up to, not including, 1.
     pub loss: f64,
-    /// w_i(1), packets; 1..=[`MAX_WINDOW`].
+    /// w_i(1) in packets; 1..=[`MAX_WINDOW`].
     pub cwnd: u32,
-    /// sst_i(1), packets; any.
+    /// sst_i(1) in packets; any value.
     pub ssthresh: u32,
-    /// The window after a time-out, packets; at least 1, at most `w_max`.
+    /// Window after a time-out in packets; at least 1, at most `w_max`.
     pub w_min: u32,
-    /// The largest window that rounds grow to, packets; at most [`MAX_WINDOW`].
+    /// Largest window of a round in packets; at most [`MAX_WINDOW`].
     pub w_max: u32,
 }
 
-/// How many packets a path may be given.
+/// Number of packets for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Packets {
-    /// The expectation.
+    /// The expected value.
     pub expected: f64,
-    /// The expectation rounded down; at least 1 where there is time for one packet (M22).
+    /// The expected value rounded down; at least 1 if there is time for one packet (M22).
     pub count: u32,
 }
 
-/// What the schedule cannot be computed of.
+/// Why a schedule cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
     /// A quantity lies outside its range.
     #[error("{what} must lie between {low} and {high}, not {value}")]
     OutOfRange {
-        /// The quantity, by the name of its field.
+        /// The name of its field.
         what: &'static str,
-        /// What it was.
+        /// The rejected value.
         value: f64,
         /// The smallest legal value.
         low: f64,
         /// The largest legal value.
         high: f64,
     },
-    /// A loss that is no probability, or with which nothing ever arrives.
+    /// The loss is no probability, or no packet ever arrives.
     #[error("loss must lie from 0 up to, not including, 1, not {value}")]
     Loss {
-        /// What it was.
+        /// The rejected value.
         value: f64,
     },
-    /// The paths are not in ascending order of their round-trip times.
+    /// The paths are not in ascending order of round-trip times.
     #[error("path {path} has a shorter round-trip time than the one before it")]
     Order {
-        /// The path, counted from 1.
+        /// The offending path, counted from 1.
         path: usize,
     },
 }
@@ -127,27 +129,27 @@ impl Path {
     }
 }
 
-/// Packets that `path` can be given if it has `time` seconds: the cases of section VII from T_i(1) =
+/// Number of packets for `path` within `time` seconds: the cases of section VII with T_i(1) =
 /// `time`.
 ///
 /// # Errors
-/// A quantity outside the range that its field names, or a time that is not a number of
-/// 0..=[`MAX_TIME`].
+/// A quantity is outside the range of its field, or the time is not a number in 0..=[`MAX_TIME`].
 pub fn packets(path: &Path, time: f64, reading: Reading) -> Result<Packets, ScheduleError> {
     path.check()?;
     seconds("time", time, 0.0)?;
     let expected = rounds::expected(path, time, reading);
-    // `as` rounds down and saturates; the mass of many states may fall short of a whole packet by
-    // its last bits.
+    // `as` rounds down and saturates. The sum over many states may miss a whole packet by rounding
+    // errors, hence the small addend.
     let floor = (expected + 1e-9) as u32;
     Ok(Packets { expected, count: if time >= path.t_first { floor.max(1) } else { 0 } })
 }
 
-/// Packets for each of `paths`, which are in ascending order of their round-trip times: what it
-/// delivers in half the next one's round trip; for the last its window.
+/// Number of packets for each of `paths`, which must be in ascending order of round-trip times: the
+/// packets that it delivers in half of the next path's round-trip time; for the last path its
+/// window.
 ///
 /// # Errors
-/// As [`packets`], and paths out of order.
+/// As for [`packets`], or the paths are out of order.
 pub fn schedule(paths: &[Path], reading: Reading) -> Result<Vec<Packets>, ScheduleError> {
     let mut planned = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
@@ -164,7 +166,7 @@ pub fn schedule(paths: &[Path], reading: Reading) -> Result<Vec<Packets>, Schedu
     Ok(planned)
 }
 
-/// Less than this is no time: a division by it would not be a number.
+/// Smaller times are rejected, because a division by them would not yield a number.
 const SHORTEST: f64 = 1e-9;
 
 fn seconds(what: &'static str, value: f64, low: f64) -> Result<(), ScheduleError> {

@@ -1,4 +1,4 @@
-//! The receiving half on the level of data: one buffer, one window, one order for all subflows.
+//! The receiving half of the data level: one buffer, one window and one order for all subflows.
 
 use alloc::collections::VecDeque;
 
@@ -7,48 +7,48 @@ use bytes::{Buf, Bytes};
 use crate::segment::{DataSeqNumber, SeqNumber};
 use crate::tcp::{Reassembly, push_joined, small};
 
-/// What has arrived and was not read.
+/// Received data that was not read yet.
 #[derive(Debug)]
 pub(crate) struct DataReceiver {
-    /// RCV.NXT of data: what we acknowledge.
+    /// RCV.NXT of the data level: the number that we acknowledge.
     nxt: DataSeqNumber,
-    /// The right edge of the window as last offered; it never moves left (RFC 8684 section 3.3.5).
+    /// Right edge of the window as last offered; it never moves left (RFC 8684 section 3.3.5).
     edge: DataSeqNumber,
     buffer: u32,
-    /// What windows are rounded to.
+    /// Unit to which windows are rounded.
     unit: u32,
     mss: u32,
     ready: VecDeque<Bytes>,
     ready_len: u32,
-    /// By the lower halves of their numbers: all lie within one window, which is far smaller than
-    /// 2^31.
+    /// Keyed by the lower halves of the numbers: all lie within one window, which is far smaller
+    /// than 2^31.
     pieces: Reassembly,
-    /// Where the peer's stream ends, once known.
+    /// End of the peer's stream, once known.
     end: Option<DataSeqNumber>,
     ended: bool,
     pub(crate) received: u64,
     pub(crate) duplicate: u64,
 }
 
-/// What octets have brought.
+/// What received bytes contribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Brought {
     Nothing,
-    /// Something in order.
+    /// Data in order.
     Data,
-    /// The end, and what was before it.
+    /// The end of the stream, with all data before it.
     End,
 }
 
 impl DataReceiver {
-    /// `first` is the number of the first octet.
+    /// `first` is the number of the first byte.
     pub(crate) fn new(first: DataSeqNumber, buffer: u32, shift: u8, mss: u32) -> Self {
         let buffer = buffer.min(MAX_BUFFER);
         let mut pieces = Reassembly::default();
         pieces.set_mss(mss);
         Self {
             nxt: first,
-            // A SYN's window counts from the first octet.
+            // The window of a SYN counts from the first byte.
             edge: first + u64::from(buffer.min(u32::from(u16::MAX))),
             buffer,
             unit: 1 << shift.min(14),
@@ -63,7 +63,7 @@ impl DataReceiver {
         }
     }
 
-    /// The DATA_ACK: a DATA_FIN that was reached takes a number too.
+    /// The DATA_ACK. A received DATA_FIN takes one number.
     pub(crate) fn acknowledges(&self) -> DataSeqNumber {
         self.nxt + u64::from(self.ended)
     }
@@ -96,12 +96,12 @@ impl DataReceiver {
         self.buffer.saturating_sub(self.ready_len)
     }
 
-    /// Silly window avoidance (RFC 9293 section 3.8.6.2.2).
+    /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the least step of the right edge.
     fn worthwhile(&self) -> u32 {
         (self.buffer / 2).min(self.mss).max(1)
     }
 
-    /// The window of the next segment, in octets from the DATA_ACK.
+    /// The window of the next segment in bytes, counted from the DATA_ACK.
     pub(crate) fn offer(&mut self) -> u32 {
         let (offered, open) = (self.offered(), self.open());
         if open > offered && open - offered >= self.worthwhile() {
@@ -110,7 +110,7 @@ impl DataReceiver {
         self.offered()
     }
 
-    /// The peer should hear at once that the window has opened.
+    /// Whether to send a window update at once.
     pub(crate) fn wants_update(&self) -> bool {
         let (offered, open) = (self.offered(), self.open());
         !self.ended
@@ -120,7 +120,7 @@ impl DataReceiver {
             && open / 2 >= offered
     }
 
-    /// The stream ends at `end`. False if that cannot be.
+    /// Sets the end of the stream; returns false if it contradicts earlier data.
     pub(crate) fn end_at(&mut self, end: DataSeqNumber) -> bool {
         match self.end {
             Some(known) => known == end,
@@ -132,13 +132,15 @@ impl DataReceiver {
         }
     }
 
-    /// Octets from `dsn` on; what lies outside of the window is cut off.
+    /// Stores bytes from `dsn` on; bytes outside of the window are cut off.
     pub(crate) fn receive(&mut self, dsn: DataSeqNumber, mut data: Bytes) -> Brought {
         let mut dsn = dsn;
         let old = self.nxt.distance(dsn).clamp(0, data.len() as i64) as usize;
         data.advance(old);
         dsn = dsn + old as u64;
         self.duplicate += old as u64;
+        // The window field is rounded to the scale of the window, so the peer may exceed the edge
+        // by one unit.
         let mut limit = self.edge + u64::from(self.unit);
         if let Some(end) = self.end
             && end.lt(limit)
@@ -157,12 +159,13 @@ impl DataReceiver {
             let before = self.pieces.octets();
             let len = data.len() as u64;
             self.pieces.insert(low(dsn), data);
+            // Bytes that the reassembly already held are duplicates.
             self.duplicate += len.saturating_sub(self.pieces.octets() - before);
         }
         if self.reach_end() { Brought::End } else { brought }
     }
 
-    /// True when the end has just been reached.
+    /// Returns true when the end has just been reached.
     pub(crate) fn reach_end(&mut self) -> bool {
         let reached = !self.ended && self.end == Some(self.nxt);
         self.ended |= reached;
@@ -176,7 +179,7 @@ impl DataReceiver {
         push_joined(&mut self.ready, data, small(self.mss));
     }
 
-    /// Up to `max` octets from the front.
+    /// Takes up to `max` bytes from the front.
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let front = self.ready.front_mut()?;
         if max == 0 {
@@ -187,7 +190,7 @@ impl DataReceiver {
         Some(data)
     }
 
-    /// Nothing can be read any more.
+    /// Discards all readable data.
     pub(crate) fn discard(&mut self) {
         self.ready.clear();
         self.ready_len = 0;
@@ -198,5 +201,5 @@ fn low(number: DataSeqNumber) -> SeqNumber {
     SeqNumber(number.0 as u32)
 }
 
-/// As of one TCP connection.
+/// As for one TCP connection.
 const MAX_BUFFER: u32 = 1 << 30;

@@ -1,8 +1,8 @@
-//! Which subflow takes the next segment's worth of data: one trait, dispatched by an enum.
-//! [`SchedulerKind::Custom`] is one of somebody else's.
+//! Schedulers: which subflow sends the next chunk. One trait, dispatched by an enum;
+//! [`SchedulerKind::Custom`] holds a user's own implementation.
 //!
-//! A scheduler sees the paths as they are and decides for one chunk; it keeps no data and knows no
-//! sequence numbers.
+//! A scheduler sees the current state of the paths and decides about one chunk. It stores no data
+//! and knows no sequence numbers.
 
 mod blest;
 mod daps;
@@ -28,7 +28,7 @@ use crate::policy::Custom;
 use crate::tcp::Push;
 use crate::time::Duration;
 
-/// Which subflow carries the next segment.
+/// Scheduler: which subflow carries the next segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Scheduler"))]
@@ -38,78 +38,77 @@ pub enum SchedulerKind {
     FastestRtt,
     /// One segment on each subflow with room in turn.
     RoundRobin,
-    /// Everything on every subflow.
+    /// All data on every subflow.
     Redundant,
     /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking estimation-based MPTCP scheduler for
-    /// heterogeneous networks", IFIP Networking 2016): as the fastest round-trip time, but a
-    /// segment waits if the slower path would fill the window before the segment is acknowledged.
+    /// heterogeneous networks", IFIP Networking 2016): like `fastest-rtt`, but a segment waits if
+    /// the slower path would fill the window before the segment is acknowledged.
     Blest,
     /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet
-    /// scheduling for multipath transport", IEEE ICC 2014): by the ratio of delays, so that
+    /// scheduling for multipath transport", IEEE ICC 2014): assigns by the ratio of delays, so that
     /// segments arrive in order.
     Daps,
-    /// Each path takes as many segments as it delivers before the next slower one delivers its
-    /// first, decided segment by segment from what is in flight: a variant of section VII of
-    /// "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024).
+    /// Each path gets as many segments as it delivers before the next slower path delivers its
+    /// first. The decision is made for each segment from the data in flight: a variant of section
+    /// VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024).
     Predictive,
-    /// The scheduler of the same section as it is printed: the number of segments of each path, by
-    /// the round trips of the model, is computed when the last numbers are used up, and the slowest
-    /// path gets its window.
+    /// The scheduler of the same section as printed. The number of segments of each path follows
+    /// from the model's round-trip times and is computed when the previous numbers are used up; the
+    /// slowest path gets its window.
     SectionVii,
-    /// A user's own.
+    /// A scheduler supplied by the user.
     #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomScheduler),
 }
 
-/// A scheduler that is not ours.
+/// A scheduler supplied by the user.
 pub type CustomScheduler = Custom<dyn Scheduler>;
 
-/// A path that could take data, if it has room.
+/// The state of a path that a scheduler may use.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
     /// Index of the subflow.
     pub index: usize,
-    /// Of one segment at the bottleneck, if known.
+    /// Time per segment at the bottleneck, if known.
     pub service: Option<Duration>,
-    /// Until the bottleneck is free of what was sent already.
+    /// Time until the bottleneck has forwarded all sent data.
     pub wait: Duration,
-    /// Probability that a segment is lost: what the owner has told, or the share of those sent that
-    /// was sent again.
+    /// Probability that a segment is lost: as set by the owner, or the share of retransmitted
+    /// segments.
     pub loss: f64,
-    /// A time-out is being repaired.
+    /// Whether the subflow is recovering from a time-out.
     pub stuck: bool,
-    /// Smoothed, or what the owner expects, or the initial time-out.
+    /// Round-trip time: smoothed, or expected by the owner, or the initial time-out.
     pub rtt: Duration,
-    /// How far round-trip times are off that, on average.
+    /// Mean deviation of the round-trip time.
     pub rttvar: Duration,
-    /// The least that was measured.
+    /// Smallest measured round-trip time.
     pub min_rtt: Duration,
-    /// Largest payload, octets.
+    /// Largest payload in bytes.
     pub mss: u32,
-    /// Octets.
+    /// Congestion window in bytes.
     pub cwnd: u32,
-    /// Octets; `u32::MAX` is unbounded.
+    /// Slow-start threshold in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
-    /// The congestion window after a time-out, in segments: w_min of A-NewReno, 1 of the others.
+    /// Congestion window after a time-out in segments: w_min of A-NewReno, 1 for the others.
     pub w_min: u32,
-    /// The largest congestion window, in segments; `u32::MAX` is unbounded.
+    /// Largest congestion window in segments; `u32::MAX` is unbounded.
     pub w_max: u32,
-    /// Octets in flight.
+    /// Bytes in flight.
     pub in_flight: u32,
-    /// Present retransmission time-out.
+    /// Current retransmission time-out.
     pub rto: Duration,
-    /// Octets that would leave at once.
+    /// Bytes that would be sent at once.
     pub room: u32,
-    /// Some chunk is not on it yet.
+    /// Whether some chunk is not on this path yet.
     pub lacks: bool,
-    /// What the owner has told of the path.
+    /// The owner's knowledge about the path.
     pub facts: PathFacts,
 }
 
 #[cfg(test)]
 impl PathView {
-    /// A path of which nothing is known but an initial time-out, with room for a window of one
-    /// segment.
+    /// A path without measurements, with an initial time-out and room for a window of one segment.
     fn unknown(index: usize) -> Self {
         let rto = Duration::from_secs(1);
         Self {
@@ -136,9 +135,9 @@ impl PathView {
 }
 
 impl PathView {
-    /// How long a segment that leaves now is under way: half of the least round trip, and what it
-    /// waits at the bottleneck; before that is known, a round trip more, since a handshake shows
-    /// nothing of what data takes. A loss costs a round trip.
+    /// Estimated time until a segment sent now arrives: half of the smallest round-trip time, plus
+    /// the waiting and service time at the bottleneck. If the latter are unknown, one round trip is
+    /// added instead, because a handshake does not measure data. A loss costs one round trip.
     pub fn arrival(&self) -> Duration {
         let least = self.min_rtt.min(self.rtt);
         let once = match self.service {
@@ -149,59 +148,59 @@ impl PathView {
         once + Duration::from_secs_f64(self.rtt.as_secs_f64() * lost / (1.0 - lost))
     }
 
-    /// Silence for that long means that something was lost.
+    /// Silence of this length indicates a loss.
     pub fn overdue(&self) -> Duration {
         self.rtt + (self.rttvar * 4).max(self.rtt / 4)
     }
 
-    /// A whole segment, or all of `left` octets, would leave at once.
+    /// Whether a whole segment, or all of `left` bytes, would be sent at once.
     pub fn takes(&self, left: u64) -> bool {
         u64::from(self.room) >= u64::from(self.mss).min(left).max(1)
     }
 }
 
-/// What is to be sent.
+/// The data to be scheduled.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Octets never assigned.
+    /// Bytes never assigned.
     pub unsent: u64,
-    /// Octets that the peer's window allows beyond what is acknowledged on the level of data.
+    /// Bytes that the peer's window allows beyond the DATA_ACK.
     pub window: u64,
-    /// Octets assigned and not acknowledged on the level of data.
+    /// Bytes assigned and not acknowledged by DATA_ACK.
     pub in_flight: u64,
-    /// Octets assigned since the beginning.
+    /// Total bytes assigned.
     pub assigned: u64,
 }
 
-/// What is to be done with the next chunk.
+/// A scheduler's decision about the next chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pick {
-    /// Nothing now, although there may be room.
+    /// Send nothing now, even if there is room.
     Wait,
-    /// It goes on that subflow, after passing over so many octets that were never assigned.
+    /// Send new data on a subflow, after skipping bytes that were never assigned.
     Send {
         /// [`PathView::index`].
         index: usize,
-        /// Octets; less than [`Demand::unsent`].
+        /// Bytes to skip; less than [`Demand::unsent`].
         skip: u64,
     },
-    /// A copy of what others have and this subflow lacks.
+    /// Send a copy of data that other subflows have sent and this one has not.
     Copy {
         /// [`PathView::index`].
         index: usize,
     },
-    /// What is late on a slow subflow, where a faster one with room would bring it earlier.
+    /// Send a copy of late data of a slow subflow, if a faster one with room would deliver it
+    /// earlier.
     Rescue,
 }
 
-/// A scheduler. `paths` are those that carry data, in the order of opening; at least one.
+/// A scheduler. `paths` are the subflows that carry data, in the order of opening; at least one.
 pub trait Scheduler: fmt::Debug + Send {
-    /// What is to be done with the next chunk. A subflow that is not among `paths` stands for
-    /// [`Pick::Wait`].
+    /// Decides about the next chunk. A subflow that is not in `paths` means [`Pick::Wait`].
     fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick;
 }
 
-/// One of the schedulers.
+/// A scheduler of any kind.
 #[derive(Debug)]
 pub(crate) enum AnyScheduler {
     FastestRtt(FastestRtt),
@@ -215,7 +214,7 @@ pub(crate) enum AnyScheduler {
 }
 
 impl AnyScheduler {
-    /// `push` is what the connection does with little data.
+    /// `push` tells the scheduler how the peer acknowledges.
     pub(crate) fn new(kind: SchedulerKind, push: Push) -> Self {
         match kind {
             SchedulerKind::RoundRobin => Self::RoundRobin(RoundRobin::default()),
@@ -245,7 +244,7 @@ impl Scheduler for AnyScheduler {
     }
 }
 
-/// What somebody else's scheduler has picked, if there is such a subflow and so much data.
+/// Validates the decision of a user's scheduler: the subflow must exist, and the skipped data too.
 fn known(pick: Pick, demand: &Demand, paths: &[PathView]) -> Pick {
     let is_there = |index| paths.iter().any(|path| path.index == index);
     match pick {

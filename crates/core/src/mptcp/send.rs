@@ -1,8 +1,9 @@
-//! The sending half on the level of data: what was written, which of it is on which subflow, what
-//! the peer has.
+//! The sending half of the data level: written data, its assignment to subflows, and
+//! acknowledgements.
 //!
-//! A *chunk* is what one call of the scheduler has put on a subflow, a segment's worth at most. It
-//! is kept until its DATA_ACK (RFC 8684 section 3.3.5), so that it can be sent on another subflow.
+//! A *chunk* is the data that one call of the scheduler has assigned to a subflow, at most one
+//! segment. It is kept until its DATA_ACK (RFC 8684 section 3.3.5), so that it can be sent on
+//! another subflow.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -23,7 +24,7 @@ pub(crate) struct Copy {
     pub(crate) at: Instant,
 }
 
-/// Octets that were assigned together.
+/// Bytes that were assigned together.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) dsn: DataSeqNumber,
@@ -48,8 +49,8 @@ impl Chunk {
     }
 }
 
-/// Octets that the peer has, and the places at which subflows keep them. They are there once,
-/// however many do.
+/// Bytes that the peer has acknowledged on the data level and that subflows still keep. Copies
+/// share one memory.
 #[derive(Debug)]
 struct Kept {
     first: Copy,
@@ -57,7 +58,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// How many are left: a subflow keeps what lies past its SND.UNA.
+    /// Number of bytes left: a subflow keeps data past its SND.UNA.
     fn octets(&self, una: impl Fn(usize) -> Option<SeqNumber>) -> u32 {
         let left = |copy: &Copy| {
             let una = una(copy.on)?;
@@ -67,33 +68,32 @@ impl Kept {
     }
 }
 
-/// Octets that were passed over.
+/// Bytes that were skipped by the scheduler.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
     from: DataSeqNumber,
     to: DataSeqNumber,
 }
 
-/// Everything written and not acknowledged.
+/// All data written and not acknowledged.
 #[derive(Debug)]
 pub(crate) struct DataSender {
     /// SND.UNA of data.
     una: DataSeqNumber,
     queue: SendQueue,
-    /// No octet from here on was ever assigned.
+    /// End of the bytes ever assigned, except the gaps.
     next: DataSeqNumber,
-    /// What before it was passed over.
+    /// Skipped ranges before `next`.
     gaps: VecDeque<Gap>,
-    /// Assigned, in order, disjoint.
+    /// Assigned chunks, ordered and disjoint.
     chunks: VecDeque<Chunk>,
-    /// Any of them may be marked as lost.
+    /// Whether any chunk may be marked as lost.
     any_lost: bool,
-    /// The right edge of the peer's window: the furthest DATA_ACK + window that was said on any
-    /// subflow.
+    /// Right edge of the peer's window: the largest DATA_ACK + window received on any subflow.
     edge: DataSeqNumber,
     buffer: u32,
-    /// What the peer has and subflows keep, since they have not heard of it on their own level, and
-    /// how many octets that is.
+    /// Data acknowledged by DATA_ACK that subflows still keep, because their own acknowledgement is
+    /// missing, and its number of bytes.
     kept: Vec<Kept>,
     kept_octets: u32,
     closed: bool,
@@ -103,7 +103,7 @@ pub(crate) struct DataSender {
 }
 
 impl DataSender {
-    /// `first` is the number of the first octet.
+    /// `first` is the number of the first byte.
     pub(crate) fn new(first: DataSeqNumber, buffer: u32) -> Self {
         Self {
             una: first,
@@ -133,28 +133,29 @@ impl DataSender {
     }
 
     fn room(&self) -> u32 {
+        // Kept data is acknowledged on the data level, but it still occupies memory.
         self.buffer.saturating_sub(self.queue.len()).saturating_sub(self.kept_octets)
     }
 
-    /// As `tcp::Connection::set_send_buffer`: true if there is room that was not there.
+    /// As `tcp::Connection::set_send_buffer`; returns whether the buffer was full and has room now.
     pub(crate) fn set_buffer(&mut self, octets: u32) -> bool {
         let had = self.room() > 0;
         self.buffer = octets.min(MAX_BUFFER);
         !had && self.room() > 0
     }
 
-    /// Octets that are kept at most.
+    /// Size of the buffer in bytes.
     pub(crate) fn buffer(&self) -> u32 {
         self.buffer
     }
 
-    /// Octets that are kept.
+    /// Number of bytes in the buffer.
     pub(crate) fn buffered(&self) -> u64 {
         u64::from(self.queue.len()) + u64::from(self.kept_octets)
     }
 
-    /// Counts anew what subflows keep of what the peer has; `una` is a subflow's SND.UNA, `None` if
-    /// it is over. True if there is room that was not there.
+    /// Counts the acknowledged data that subflows still keep; `una` returns a subflow's SND.UNA, or
+    /// `None` if it is closed. Returns whether the buffer was full and has room now.
     pub(crate) fn count_kept(&mut self, una: impl Fn(usize) -> Option<SeqNumber>) -> bool {
         let had = self.room() > 0;
         let mut octets = 0;
@@ -167,8 +168,8 @@ impl DataSender {
         !had && self.room() > 0
     }
 
-    /// All that was written, for a connection that turns out to be plain TCP. Before anything is
-    /// acknowledged on the level of data; what was assigned is with the subflow already.
+    /// Takes all unassigned data, for the fallback to plain TCP. Must be called before the first
+    /// DATA_ACK. Assigned data is already queued on the subflow.
     pub(crate) fn take_unassigned(&mut self) -> Bytes {
         let assigned = self.next.distance(self.una).max(0) as u32;
         let rest = self.queue.slice(assigned, self.queue.len() - assigned);
@@ -186,7 +187,7 @@ impl DataSender {
         self.closed
     }
 
-    /// Just past the last octet written: the number of the DATA_FIN, once closed.
+    /// Just past the last byte written: the number of the DATA_FIN after the close.
     pub(crate) fn end(&self) -> DataSeqNumber {
         self.una + u64::from(self.queue.len())
     }
@@ -199,13 +200,13 @@ impl DataSender {
         self.fin_acked
     }
 
-    /// Octets never assigned.
+    /// Bytes never assigned.
     pub(crate) fn unsent(&self) -> u64 {
         let gaps: i64 = self.gaps.iter().map(|gap| gap.to.distance(gap.from)).sum();
         (self.end().distance(self.next) + gaps).max(0) as u64
     }
 
-    /// Octets assigned and not acknowledged.
+    /// Bytes assigned and not acknowledged.
     pub(crate) fn in_flight(&self) -> u64 {
         self.chunks.iter().map(|chunk| u64::from(chunk.len)).sum()
     }
@@ -218,9 +219,10 @@ impl DataSender {
         self.edge.distance(self.una).max(0) as u64
     }
 
-    /// A DATA_ACK with the window of its segment; `None` if it acknowledges what was never sent,
-    /// else whether anything has moved.
+    /// Processes a DATA_ACK with the window of its segment. Returns `None` if it acknowledges data
+    /// that was never sent, otherwise whether anything has moved.
     pub(crate) fn acknowledge(&mut self, ack: DataSeqNumber, window: u32) -> Option<bool> {
+        // The DATA_FIN takes one number, and it is sent only after all data was assigned.
         let most = if self.closed && self.next == self.end() { self.end() + 1 } else { self.next };
         if !ack.le(most) {
             return None;
@@ -252,6 +254,8 @@ impl DataSender {
             self.gaps.pop_front();
         }
         if let Some(chunk) = self.chunks.front_mut() {
+            // A DATA_ACK may end within a chunk: the acknowledged part is only kept for the
+            // subflow.
             let cut = una.distance(chunk.dsn).clamp(0, i64::from(chunk.len)) as u32;
             if cut > 0 {
                 let part = |copy: &Copy| Copy { end: copy.seq + cut, ..*copy };
@@ -265,8 +269,8 @@ impl DataSender {
         }
     }
 
-    /// The octets that would be assigned next: `most` at most, after passing over `skip` octets
-    /// that were never assigned, and none past the peer's window.
+    /// The bytes to assign next: at most `most`, after skipping `skip` unassigned bytes, and none
+    /// past the peer's window.
     pub(crate) fn peek(&self, skip: u64, most: u32) -> Option<(DataSeqNumber, u32)> {
         let mut skip = skip as i64;
         let tail = Gap { from: self.next, to: self.end() };
@@ -283,13 +287,13 @@ impl DataSender {
         None
     }
 
-    /// More than the `len` octets from `dsn` on wait, but the peer's window ends there.
+    /// Whether only the peer's window limits the `len` bytes from `dsn` on: more data waits.
     pub(crate) fn is_cut_by_window(&self, dsn: DataSeqNumber, len: u32) -> bool {
         let end = dsn + u64::from(len);
         end == self.edge && end.lt(self.end())
     }
 
-    /// Assigns what [`DataSender::peek`] has shown.
+    /// Assigns a range returned by [`DataSender::peek`].
     pub(crate) fn assign(&mut self, dsn: DataSeqNumber, len: u32, copy: Copy) {
         let end = dsn + u64::from(len);
         if self.next.le(dsn) {
@@ -323,7 +327,7 @@ impl DataSender {
         self.chunks.get(index)
     }
 
-    /// A chunk goes on a further subflow.
+    /// Records a copy of a chunk on a further subflow.
     pub(crate) fn copied(&mut self, index: usize, copy: Copy) {
         if let Some(chunk) = self.chunks.get_mut(index) {
             chunk.more.push(copy);
@@ -332,7 +336,7 @@ impl DataSender {
         }
     }
 
-    /// Marks the chunks that `is_lost` names.
+    /// Marks the chunks for which `is_lost` holds.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&Chunk) -> bool) {
         for chunk in &mut self.chunks {
             if !chunk.lost && is_lost(chunk) {
@@ -342,16 +346,17 @@ impl DataSender {
         }
     }
 
-    /// The first chunk that is marked and that `wanted` names.
+    /// Index of the first marked chunk for which `wanted` holds.
     pub(crate) fn first_lost(&mut self, wanted: impl Fn(&Chunk) -> bool) -> Option<usize> {
         if !self.any_lost {
             return None;
         }
+        // Acknowledged chunks have taken their marks with them, so the flag is computed again.
         self.any_lost = self.chunks.iter().any(|chunk| chunk.lost);
         self.chunks.iter().position(|chunk| chunk.lost && wanted(chunk))
     }
 
-    /// It need not be sent again after all.
+    /// Removes the mark of a chunk.
     pub(crate) fn found(&mut self, index: usize) {
         if let Some(chunk) = self.chunks.get_mut(index) {
             chunk.lost = false;
@@ -359,7 +364,8 @@ impl DataSender {
     }
 }
 
-/// Remembers what subflows keep; what follows on the same subflow, and only there, is joined to it.
+/// Stores data that subflows keep, and merges it with the preceding data if both are only on the
+/// same subflow.
 fn keep(kept: &mut Vec<Kept>, new: Kept) {
     let alone = new.more.is_empty();
     match kept.iter_mut().rev().find(|before| before.first.on == new.first.on) {
@@ -370,5 +376,5 @@ fn keep(kept: &mut Vec<Kept>, new: Kept) {
     }
 }
 
-/// As of one TCP connection.
+/// As for one TCP connection.
 const MAX_BUFFER: u32 = 1 << 30;

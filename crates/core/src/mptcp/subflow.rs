@@ -1,4 +1,4 @@
-//! One subflow: a TCP connection and what the multipath connection knows of it.
+//! One subflow: a TCP connection and its state in the MPTCP connection.
 
 use alloc::collections::VecDeque;
 
@@ -8,30 +8,30 @@ use crate::segment::{AddressId, DataSeqNumber};
 use crate::tcp;
 use crate::time::Instant;
 
-/// How far a subflow is.
+/// Stage of a subflow's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// The first one: MP_CAPABLE was offered, the peer's key is not known.
+    /// The first subflow: MP_CAPABLE was offered, and the peer's key is unknown.
     Offering,
-    /// A further one that we open, with our nonce.
+    /// A further subflow that we open, with our nonce.
     Joining { nonce: u32 },
-    /// We have answered the third segment's HMAC: whether the peer has heard our proof is not known
-    /// (PRE_ESTABLISHED of RFC 8684 section 3.2).
+    /// We have sent the third segment with our HMAC, and do not know whether the peer has received
+    /// it (PRE_ESTABLISHED of RFC 8684 section 3.2).
     Unconfirmed,
-    /// A further one that the peer opens: what its HMAC must be.
+    /// A further subflow that the peer opens, with the expected HMAC.
     Joined { expects: [u8; 20] },
-    /// It carries data.
+    /// The subflow carries data.
     Ready,
-    /// It carries what it has, and then its FIN.
+    /// The subflow sends its remaining data and then its FIN.
     Retiring,
-    /// It is over.
+    /// The subflow is closed.
     Gone,
 }
 
-/// Where octets without an option of their own belong.
+/// A mapping for bytes that arrive without an option of their own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
-    /// Relative sequence number of the first octet.
+    /// Relative sequence number of the first byte.
     pub(crate) seq: u32,
     pub(crate) dsn: DataSeqNumber,
     pub(crate) len: u32,
@@ -45,15 +45,15 @@ pub(crate) struct Subflow {
     pub(crate) facts: PathFacts,
     pub(crate) tcp: tcp::Connection,
     pub(crate) stage: Stage,
-    /// The peer's address that it leads to.
+    /// The peer's address of the subflow.
     pub(crate) remote_address: AddressId,
-    /// One of both wants it as a backup.
+    /// Whether one of both ends has declared it a backup.
     pub(crate) backup: bool,
-    /// Time-outs that were seen to.
+    /// Number of time-outs already handled.
     pub(crate) timeouts: u64,
-    /// When our proof is repeated.
+    /// When our HMAC is sent again.
     pub(crate) confirm_at: Option<Instant>,
-    /// How often it was repeated.
+    /// Number of repetitions.
     pub(crate) confirm_tries: u8,
     pub(crate) heard: VecDeque<Heard>,
     pub(crate) pace: Pace,
@@ -81,8 +81,8 @@ impl Subflow {
         }
     }
 
-    /// New data may be put on it. The first one need not wait for the peer to confirm: its key goes
-    /// with the data.
+    /// Whether new data may be assigned. The first subflow need not wait for the peer's
+    /// confirmation: its key goes with the data.
     pub(crate) fn is_ready(&self) -> bool {
         self.stage == Stage::Ready
     }
@@ -91,14 +91,14 @@ impl Subflow {
         self.stage != Stage::Gone
     }
 
-    /// After a segment: how fast the path is.
+    /// Measures the rate of the path after a segment.
     pub(crate) fn measure(&mut self, now: Instant) {
         let tcp = self.tcp.info();
         let least = tcp.min_rtt.unwrap_or(tcp.rto);
         self.pace.acknowledged(now, tcp.bytes_acked, tcp.in_flight, (least, tcp.mss.into()));
     }
 
-    /// A mapping that may hold for octets that come without one.
+    /// Stores a mapping that may apply to bytes without one.
     pub(crate) fn hear(&mut self, heard: Heard) {
         if self.heard.len() >= MAX_HEARD {
             self.heard.pop_front();
@@ -106,8 +106,9 @@ impl Subflow {
         self.heard.push_back(heard);
     }
 
-    /// Where `len` octets from `seq` on belong, as far as one mapping tells: how many octets lie
-    /// before it, the data sequence number of the next, and how many it covers.
+    /// Finds the data sequence number of `len` bytes from `seq` on within one mapping. Returns the
+    /// number of bytes before the mapping, the data sequence number of the next byte, and the
+    /// number of covered bytes.
     pub(crate) fn locate(&self, seq: u32, len: u32) -> Option<(u32, DataSeqNumber, u32)> {
         self.heard.iter().rev().find_map(|heard| {
             let from = seq.wrapping_sub(heard.seq) as i32;
@@ -122,6 +123,6 @@ impl Subflow {
     }
 }
 
-/// Mappings that are remembered: one segment's each from us, more from a peer that maps several at
-/// once.
+/// Largest number of stored mappings: one per segment from our sender; more from a peer that maps
+/// several segments at once.
 const MAX_HEARD: usize = 4;

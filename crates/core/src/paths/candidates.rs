@@ -1,4 +1,4 @@
-//! What neighbours offer, and which offers are chosen, by an objective function over the ETX.
+//! Paths offered by neighbours, and the choice among them by an objective function over the ETX.
 
 use alloc::vec::Vec;
 
@@ -9,24 +9,24 @@ use super::objective::{MAX_LINK_METRIC, MAX_PATH_COST, Objective};
 use super::own_path::OwnPath;
 use crate::time::{Duration, Instant};
 
-/// Offers that a node remembers.
+/// Largest number of stored offers.
 const ROOM: usize = 64;
-/// A neighbour tells of all its paths at a time; what it did not mention this many times in a row
-/// it has no more.
+/// A neighbour announces all its paths together. A path missing from this number of consecutive
+/// announcements no longer exists.
 const MISSED: u8 = 3;
-/// The time within which it tells of all of them.
+/// Time within which a neighbour announces all its paths.
 const ROUND: Duration = Duration::from_secs(4);
 
-/// A neighbour's path.
+/// A path offered by a neighbour.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
-    /// The neighbour first.
+    /// The nodes of the path, the neighbour first.
     pub(super) path: Path,
     /// The neighbour's rank.
     pub(super) rank: u16,
     pub(super) multi_link: u8,
     pub(super) metrics: Option<Metrics>,
-    /// From the neighbour on.
+    /// ETX from the neighbour on.
     pub(super) etx: u16,
     heard: Instant,
     missed: u8,
@@ -37,23 +37,23 @@ impl Candidate {
         self.path.first().copied().unwrap_or_default()
     }
 
-    /// A path of the node's own rests on it.
+    /// Whether one of the node's own paths uses the offer.
     fn is_used(&self, own: &[OwnPath]) -> bool {
         own.iter().any(|path| path.rests_on(&self.path))
     }
 }
 
-/// An offer that is worth a path.
+/// An offer that qualifies for a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Judged {
-    /// Which.
+    /// Index of the offer.
     pub(super) at: usize,
-    /// The node's rank over it.
+    /// The node's rank over the offer.
     pub(super) rank: u16,
-    /// The first link is worse than MAX_LINK_METRIC.
+    /// Whether the first link is worse than MAX_LINK_METRIC.
     over: bool,
     cost: u32,
-    /// A path of the node's own rests on it.
+    /// Whether one of the node's own paths uses the offer.
     used: bool,
 }
 
@@ -72,9 +72,9 @@ impl Candidates {
         self.all.iter()
     }
 
-    /// A neighbour tells of a path that the node can use.
+    /// Stores a path announced by a neighbour that the node can use.
     pub(super) fn hear(&mut self, now: Instant, dio: &Dio, own: &[OwnPath]) {
-        // RFC 6719 section 3.5: without a metric the rank stands for it.
+        // RFC 6719 section 3.5: without a metric, the rank is used instead.
         let etx = dio.etx.unwrap_or(dio.rank);
         let heard = |path| Candidate {
             path,
@@ -101,9 +101,9 @@ impl Candidates {
         }
     }
 
-    /// A neighbour announces its rank, with some path. Offers of its that it does not mention to
-    /// all any more are forgotten. One that a path of the node's own rests on stays until it is
-    /// withdrawn: the nodes on it have it stored.
+    /// Sets the rank of a neighbour from a DIO for any of its paths. Deletes its offers that are
+    /// missing from its announcements to all. An offer used by one of the node's own paths stays
+    /// until it is withdrawn, because the nodes on it have stored that path.
     pub(super) fn set_rank(&mut self, now: Instant, dio: &Dio, to_all: bool, own: &[OwnPath]) {
         for known in self.all.iter_mut().filter(|c| c.path.first() == dio.path.first()) {
             known.rank = dio.rank;
@@ -115,31 +115,31 @@ impl Candidates {
         self.all.retain(|c| c.missed < MISSED || c.is_used(own));
     }
 
-    /// A node has withdrawn a link of its own, or itself: see [`Dio`].
+    /// Deletes offers after a node has withdrawn one of its links, or itself: see [`Dio`].
     pub(super) fn withdraw(&mut self, link: &[ShortAddress]) {
         self.all.retain(|c| !leads_over(&c.path, link));
     }
 
-    /// A neighbour is gone.
+    /// Deletes the offers of a lost neighbour.
     pub(super) fn lose(&mut self, neighbour: ShortAddress) {
         self.all.retain(|c| c.neighbour() != neighbour);
     }
 
-    /// A path did not work.
+    /// Deletes an offer that did not work.
     pub(super) fn forget(&mut self, path: &[ShortAddress]) {
         self.all.retain(|c| c.path != path);
     }
 
-    /// Forgets all.
+    /// Deletes all offers.
     pub(super) fn clear(&mut self) {
         self.all.clear();
     }
 
-    /// The offers that the node's paths should rest on: first that of the preferred parent, which
-    /// RFC 6719 section 3.2.2 keeps unless another is better by the threshold; then others, whose
-    /// neighbours rank below the node. As long as the node has not announced itself, whatever is
-    /// better is taken: several neighbours answer a DIS, and a node that heard of a detour first
-    /// would keep it.
+    /// Returns the offers for the node's own paths. The first is that of the preferred parent,
+    /// which RFC 6719 section 3.2.2 keeps unless another is better by the threshold. Further ones
+    /// come from neighbours that rank below the node. Until the node has announced itself, any
+    /// better offer replaces the preferred one: several neighbours answer a DIS, and otherwise a
+    /// node that received a detour first would keep it.
     pub(super) fn choose(
         &self,
         config: &Config,
@@ -161,8 +161,8 @@ impl Candidates {
         let threshold = if announced { hysteresis } else { 1 };
         let Some(preferred) = self.preferred(&rest, own, threshold) else { return Vec::new() };
         let mut chosen = Vec::from([preferred]);
-        // Of a path that is there already the parent may have the same DAGRank: an ETX that wavers
-        // would end the path and bring it back again and again.
+        // The parent of an existing path may also have an equal DAGRank. Otherwise an ETX that
+        // varies would end the path and restore it repeatedly.
         let fits = |judged: &Judged| {
             let (parent, node) = (config.dag_rank(self.all[judged.at].rank), config.dag_rank(preferred.rank));
             parent < node && !judged.over || announced && judged.used && parent == node

@@ -1,5 +1,5 @@
-//! What a node knows of its neighbours; first of all how often a frame goes on air for each that a
-//! neighbour acknowledges: ETX, as the link layer reports it.
+//! State of the neighbours, in particular their ETX: the number of transmissions per acknowledged
+//! frame, from the reports of the link layer.
 
 use alloc::vec::Vec;
 
@@ -9,96 +9,96 @@ use crate::time::{Duration, Instant};
 /// An ETX of 1 (RFC 6551 section 4.3.2).
 pub(super) const ONE: u16 = 128;
 
-/// The least that counts as acknowledged: half a frame. A link on which all is lost so has an ETX
-/// of four times a frame's transmissions. Without a bound a neighbour that was away for long would
-/// cost more than MAX_PATH_COST when it is heard again, and a node without another path would never
-/// send to it and find out.
+/// Lower limit of the acknowledged frames: half a frame. The ETX of a link that loses everything is
+/// then at most four times the transmissions of a frame. Without a limit, a neighbour that was
+/// absent for long would cost more than MAX_PATH_COST when it returns. A node without another path
+/// would then never send to it and never notice that the link works.
 const LEAST: u32 = UNIT / 2;
-/// Frames that the average reaches back: each new one has a sixteenth of the weight.
+/// Averaging window: each new frame has a weight of 1/16.
 const WINDOW_SHIFT: u32 = 4;
 /// One frame.
 const UNIT: u32 = 1 << 12;
-/// Frames in a row without acknowledgement after which a packet for elsewhere takes another path.
+/// Number of consecutive frames without acknowledgement after which packets take another path.
 const FAILING: u8 = 2;
-/// Frames in a row without acknowledgement after which a link is probed as rarely as any other.
+/// Number of consecutive frames without acknowledgement after which a link is probed as rarely as
+/// any other.
 const HOPELESS: u8 = 8;
-/// On a link that has acknowledged nothing for this long a single one is enough: the neighbour may
-/// be gone.
+/// On a link without an acknowledgement for this long, a single lost frame suffices: the neighbour
+/// may be lost.
 const SILENT: Duration = Duration::from_secs(10);
-/// Frames from which on the estimate counts as measured.
+/// Number of frames after which the estimate counts as measured.
 const MEASURED: u8 = 6;
 
-/// Transmissions and acknowledgements, of which older ones count ever less.
+/// Transmissions and acknowledgements as a moving average.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Estimate {
     sent: u32,
     acknowledged: u32,
-    /// Frames that the estimate rests on, up to [`MEASURED`].
+    /// Number of frames in the estimate, up to [`MEASURED`].
     frames: u8,
-    /// Frames in a row that were not acknowledged.
+    /// Number of consecutive frames without acknowledgement.
     failures: u8,
 }
 
 impl Default for Estimate {
-    /// A link that nothing was sent over yet: an ETX of 2, with the weight of half a frame. A long
-    /// link of full quality that nobody has tried then does not win against two short ones that are
-    /// known to be good.
+    /// An unused link: an ETX of 2, with the weight of half a frame. An untried long link of
+    /// perfect quality then does not win against two short links that are known to be good.
     fn default() -> Self {
         Self { sent: UNIT, acknowledged: UNIT / 2, frames: 0, failures: 0 }
     }
 }
 
 impl Estimate {
-    /// A frame was sent `attempts` times, and then acknowledged or given up.
+    /// Records a frame that was transmitted `attempts` times and then acknowledged or dropped.
     pub(super) fn note(&mut self, attempts: u8, acknowledged: bool) {
         let keep = |sum: u32| if acknowledged { sum - (sum >> WINDOW_SHIFT) } else { sum / 2 };
-        // Four transmissions in a row without acknowledgement are rare on a link that works, so
-        // they weigh as much as all that was before.
+        // Four transmissions in a row without acknowledgement are rare on a working link, so they
+        // have the same weight as all earlier frames.
         self.sent = keep(self.sent) + u32::from(attempts) * UNIT;
         self.acknowledged = (keep(self.acknowledged) + u32::from(acknowledged) * UNIT).max(LEAST);
         self.frames = (self.frames + 1).min(MEASURED);
         self.failures = if acknowledged { 0 } else { self.failures.saturating_add(1) };
     }
 
-    /// In units of 1/128.
+    /// Returns the ETX in units of 1/128.
     pub(super) fn etx(&self) -> u16 {
         let value = u64::from(self.sent) * u64::from(ONE) / u64::from(self.acknowledged);
         u16::try_from(value).unwrap_or(u16::MAX).max(ONE)
     }
 
-    /// Enough frames were sent to rely on it.
+    /// Whether enough frames were sent for a reliable estimate.
     pub(super) fn is_measured(&self) -> bool {
         self.frames >= MEASURED
     }
 
-    /// Whether a probe tells much: of a link that is not measured, or that fails of late. One that
-    /// has failed for long has no claim before others.
+    /// Whether a probe is urgent: the link is not measured, or it started to fail. A link that has
+    /// failed for long has no priority.
     pub(super) fn is_urgent(&self) -> bool {
         !self.is_measured() || self.is_failing() && self.failures < HOPELESS
     }
 
-    /// The last frames were all lost.
+    /// Whether the last frames were all lost.
     pub(super) fn is_failing(&self) -> bool {
         self.failures >= FAILING
     }
 }
 
-/// A neighbour.
+/// The state of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Neighbour {
     pub(super) address: ShortAddress,
     pub(super) estimate: Estimate,
-    /// A cable: its ETX is 1.
+    /// Whether the link is wired; its ETX is then 1.
     pub(super) reliable: bool,
-    /// When a frame was last sent to it.
+    /// Time of the last frame sent to it.
     pub(super) used: Instant,
-    /// When it last acknowledged one.
+    /// Time of its last acknowledgement.
     answered: Instant,
-    /// The ETX when paths were last compared.
+    /// The ETX at the last comparison of paths.
     compared: u16,
-    /// How good the link is, as the owner has said.
+    /// Metrics of the link, from the owner.
     pub(super) metrics: Option<Metrics>,
-    /// When a DIO of its was last counted as consistent.
+    /// Time when one of its DIOs last counted as consistent.
     pub(super) counted: Option<Instant>,
 }
 
@@ -115,7 +115,7 @@ impl Neighbour {
     }
 }
 
-/// The neighbours, by address.
+/// The neighbours in order of their addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Neighbours {
     all: Vec<Neighbour>,
@@ -138,7 +138,7 @@ impl Neighbours {
         &mut self.all[at]
     }
 
-    /// In units of 1/128, of the link to a neighbour.
+    /// Returns the ETX of the link to a neighbour in units of 1/128.
     pub(super) fn etx(&self, address: ShortAddress) -> u16 {
         self.get(address).map_or_else(|| Estimate::default().etx(), Neighbour::etx)
     }
@@ -147,7 +147,8 @@ impl Neighbours {
         self.get(address).is_some_and(|n| n.estimate.is_failing())
     }
 
-    /// True if the ETX differs from that of the last comparison by an eighth of a transmission.
+    /// Records a frame. Returns true if the ETX differs from that of the last comparison by at
+    /// least 1/8.
     pub(super) fn note(&mut self, now: Instant, address: ShortAddress, attempts: u8, good: bool) -> bool {
         let neighbour = self.entry(address);
         neighbour.used = now;
@@ -165,7 +166,7 @@ impl Neighbours {
         moved
     }
 
-    /// After a reboot only the cables are known.
+    /// Deletes the state of a rebooted node, except the wired links.
     pub(super) fn forget(&mut self) {
         self.all.retain(|n| n.reliable);
         self.all.iter_mut().for_each(|n| (n.metrics, n.counted) = (None, None));

@@ -1,123 +1,123 @@
-//! What routers say to each other.
+//! Messages between routers.
 
 use alloc::vec::Vec;
 
 use crate::time::Duration;
 
-/// A short address of IEEE 802.15.4, by which nodes are named.
+/// A short address of IEEE 802.15.4, which identifies a node.
 pub type ShortAddress = u16;
 
-/// Nodes from the one that speaks of the path to the root, both included.
+/// The nodes of a path from the announcing node to the root, both included.
 pub type Path = Vec<ShortAddress>;
 
-/// The path leads over that link, or through that node if it names one only.
+/// Whether the path contains the link, or the node if `link` has one node only.
 pub(super) fn leads_over(path: &[ShortAddress], link: &[ShortAddress]) -> bool {
     path.windows(link.len().max(1)).any(|part| part == link)
 }
 
-/// The rank of a node that is no way to the root (RFC 6550 section 17).
+/// The rank of a node that offers no path to the root (RFC 6550 section 17).
 pub const INFINITE_RANK: u16 = 0xffff;
 
-/// NT of section III.
+/// Node type: NT of section III.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeType {
-    /// One interface, IEEE 802.15.4: 0.
+    /// One IEEE 802.15.4 interface: 0.
     Ieee802154,
-    /// A cellular interface beside it, or the data centre: 1.
+    /// A node with an additional cellular interface, or the data centre: 1.
     MultiLink,
-    /// A base station, which the paper's paths name but its DIOs have no number for: 2.
+    /// A base station: 2. The paper's paths contain base stations, but its DIOs define no number
+    /// for them.
     BaseStation,
 }
 
-/// How good a link or a path is: metrics of RFC 6551.
+/// Quality of a link or a path: metrics of RFC 6551.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metrics {
-    /// For a packet without payload, waiting and channel access included; of a path the sum. T_e
-    /// and STT of section VI.
+    /// Latency of a packet without payload, including queueing and channel access; for a path the
+    /// sum. T_e and STT of section VI.
     pub latency: Duration,
-    /// Octets per second on the wire; of a path the least.
+    /// Throughput in bytes per second on the link; for a path the minimum.
     pub throughput: u32,
 }
 
 impl Metrics {
-    /// Of a path without links.
+    /// The metrics of a path without links.
     pub const NOWHERE: Self = Self { latency: Duration::ZERO, throughput: u32::MAX };
 
-    /// Of a path with one more link.
+    /// Returns the metrics of the path extended by one link.
     pub fn and(self, link: Self) -> Self {
         Self { latency: self.latency + link.latency, throughput: self.throughput.min(link.throughput) }
     }
 }
 
-/// A path that is offered to all neighbours. With [`INFINITE_RANK`] it withdraws: every path that
-/// goes from the first node of `path` to the second, or, if there is one only, everything that this
-/// node had stored.
+/// A path that a node offers to its neighbours. With [`INFINITE_RANK`] it withdraws paths. These
+/// are all paths from the first node of `path` to the second. If `path` has one node only, they are
+/// all paths through that node, which has lost its routes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dio {
-    /// Of the sender, on this path.
+    /// The sender's rank on this path.
     pub rank: u16,
-    /// Of the sender.
+    /// The sender's type.
     pub node_type: NodeType,
-    /// Multi-link nodes on the path, the sender included, the root not.
+    /// Number of multi-link nodes on the path, including the sender, without the root.
     pub multi_link: u8,
-    /// The path traversed, the sender first.
+    /// The nodes of the path, the sender first.
     pub path: Path,
-    /// Of that path, if every node on it knows its link.
+    /// Metrics of the path, if every node on it knows those of its link.
     pub metrics: Option<Metrics>,
-    /// ETX of that path in units of 1/128 (RFC 6551 section 4.3.2), for
-    /// [`super::Objective::Mrhof`].
+    /// ETX of the path in units of 1/128 (RFC 6551 section 4.3.2), for [`super::Objective::Mrhof`].
     pub etx: Option<u16>,
 }
 
-/// A path that the nodes on it shall store, or forget.
+/// A request to store or delete a path at the nodes on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dao {
-    /// Its number at the node that it belongs to, from 1.
+    /// The number of the path at its owner, from 1.
     pub path_id: u8,
     /// DAOSequence (RFC 6550 section 6.4).
     pub sequence: u8,
-    /// The lifetime is 0: a No-Path DAO (RFC 6550 section 6.4.3).
+    /// Whether the lifetime is 0, as in a No-Path DAO (RFC 6550 section 6.4.3).
     pub withdrawn: bool,
-    /// The node that it belongs to first.
+    /// The nodes of the path, its owner first.
     pub path: Path,
 }
 
-/// The root has stored a path.
+/// The root's confirmation that it has stored a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DaoAck {
-    /// The node that it belongs to.
+    /// The owner of the path.
     pub source: ShortAddress,
-    /// The path's number.
+    /// The number of the path.
     pub path_id: u8,
-    /// That of the DAO.
+    /// The sequence number of the DAO.
     pub sequence: u8,
 }
 
-/// What a router wants sent.
+/// A message for the owner to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
-    /// To all neighbours.
+    /// Sends a DIO to all neighbours.
     Dio(Dio),
-    /// To one.
+    /// Sends a DIO to one neighbour.
     DioTo {
         /// The neighbour.
         to: ShortAddress,
         /// The message.
         dio: Dio,
     },
-    /// Asks for DIOs (RFC 6550 section 6.2).
+    /// Requests DIOs (RFC 6550 section 6.2).
     Dis {
-        /// A neighbour; `None` is all.
+        /// The neighbour; `None` means all.
         to: Option<ShortAddress>,
     },
-    /// To one.
+    /// Sends a DAO to a neighbour.
     Dao {
         /// The neighbour.
         to: ShortAddress,
         /// The message.
         dao: Dao,
     },
-    /// To one.
+    /// Sends a DAO-ACK to a neighbour.
     DaoAck {
         /// The neighbour.
         to: ShortAddress,

@@ -1,4 +1,4 @@
-//! Objective functions: what a path costs, and the rank that follows.
+//! Objective functions: the cost of a path, and the resulting rank.
 
 use super::Config;
 use super::etx::ONE;
@@ -9,13 +9,12 @@ use super::message::NodeType;
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Objective {
-    /// The least sum of ETX, with hysteresis: MRHOF (RFC 6719) over the ETX that DIOs carry (RFC
-    /// 6551).
+    /// The smallest sum of ETX, with hysteresis: MRHOF (RFC 6719) over the ETX in DIOs (RFC 6551).
     #[default]
     Mrhof,
-    /// The least rank, which grows with the ETX of each link: OF0 (RFC 6552).
+    /// The lowest rank, which increases with the ETX of each link: OF0 (RFC 6552).
     Of0,
-    /// The fewest hops, whatever the quality of their links: the rule of the paper.
+    /// The fewest hops, regardless of the link quality: the rule of the paper.
     Paper,
 }
 
@@ -27,17 +26,17 @@ pub(super) const MAX_PATH_COST: u32 = 32_768;
 /// MINIMUM_STEP_OF_RANK and MAXIMUM_STEP_OF_RANK (RFC 6552 section 6.3).
 const STEPS_OF_RANK: core::ops::RangeInclusive<u32> = 1..=9;
 
-/// step_of_rank of a hop over the radio in the paper, where one over the cellular network has 1.
+/// step_of_rank of a hop over the radio in the paper; a hop over the cellular network has 1.
 const RADIO_STEP: u16 = 4;
 
 impl Objective {
-    /// The link's ETX matters.
+    /// Whether the function uses the ETX of links.
     pub(super) fn uses_etx(self) -> bool {
         self != Self::Paper
     }
 
-    /// Cost of a path whose parent announces `rank` and, of its own path, `etx`; over a link of ETX
-    /// `link`.
+    /// Returns the cost of a path over a parent. The parent announces `rank` and the ETX `etx` of
+    /// its own path; the link to it has the ETX `link`.
     pub(super) fn cost(self, config: &Config, rank: u16, etx: u16, link: u16) -> u32 {
         match self {
             // RFC 6719 section 3.1.
@@ -46,15 +45,15 @@ impl Objective {
         }
     }
 
-    /// The rank by way of such a parent.
+    /// Returns the node's rank over such a parent.
     pub(super) fn rank(self, config: &Config, rank: u16, etx: u16, link: u16) -> u16 {
         let unit = config.min_hop_rank_increase.max(1);
         match self {
-            // RFC 6719 section 3.3: the cost, and at least one step more than the parent.
+            // RFC 6719 section 3.3: the cost, and at least one step above the parent's rank.
             Self::Mrhof => etx.saturating_add(link).max(rank.saturating_add(unit)),
-            // RFC 6552 section 4.1: (Rf * Sp + Sr) * MinHopRankIncrease with Rf 1 and Sr 0; Sp is 3
-            // ETX - 2 as RFC 8180 section 5.1.1 has it, to the nearest step: one retransmission in
-            // many frames is none.
+            // RFC 6552 section 4.1: (Rf * Sp + Sr) * MinHopRankIncrease with Rf 1 and Sr 0. Sp is 3
+            // ETX - 2 as in RFC 8180 section 5.1.1, rounded to the nearest step: one retransmission
+            // in many frames must not add a step.
             Self::Of0 | Self::Paper => {
                 let step = ((3 * u32::from(link) + u32::from(ONE / 2)) / u32::from(ONE)).saturating_sub(2);
                 let step = step.clamp(*STEPS_OF_RANK.start(), *STEPS_OF_RANK.end());
@@ -64,18 +63,18 @@ impl Objective {
         }
     }
 
-    /// By how much another parent must be better to take the place of the present one.
+    /// Returns how much lower the cost of another parent must be to replace the current one.
     pub(super) fn hysteresis(self, config: &Config) -> u32 {
         match self {
             Self::Mrhof => config.parent_switch_threshold.max(1).into(),
-            // Three steps are an ETX of 1. An ETX that wavers between two steps must not change
+            // Three steps are an ETX of 1. An ETX that varies between two steps must not change
             // parents.
             Self::Of0 | Self::Paper => u32::from(config.min_hop_rank_increase.max(1)) * 3,
         }
     }
 }
 
-/// By how much the paper's rank grows over a link between nodes of those types: four times as much
+/// Rank increase in the paper's rule over a link between nodes of these types: four times as large
 /// over the radio.
 pub(super) fn paper_step(config: &Config, own: NodeType, neighbour: NodeType) -> u16 {
     let cellular = own == NodeType::BaseStation || neighbour == NodeType::BaseStation;

@@ -1,4 +1,4 @@
-//! A node's own paths to the root, and which of those that neighbours offer are worth taking.
+//! The node's own paths to the root, and the choice among the paths that neighbours offer.
 
 use alloc::vec::Vec;
 
@@ -7,17 +7,17 @@ use super::candidates::{Candidates, Judged};
 use super::message::{Dio, ShortAddress, leads_over};
 use super::own_path::OwnPath;
 
-/// The paths.
+/// The node's own paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offers {
     paths: Vec<OwnPath>,
-    /// The first path is that of the preferred parent, and the node's rank follows from it: this,
-    /// at least. `None` with the paper's rule.
+    /// Lower bound of the node's rank. Except with the paper's rule, the first path is that of the
+    /// preferred parent and sets the node's rank. `None` with the paper's rule.
     least_rank: Option<u16>,
 }
 
 impl Offers {
-    /// Best first.
+    /// The paths, best first.
     pub(super) fn paths(&self) -> &[OwnPath] {
         &self.paths
     }
@@ -26,8 +26,8 @@ impl Offers {
         &mut self.paths
     }
 
-    /// A neighbour's path. If it is worth one of the node's own, those that the new one replaced
-    /// are returned.
+    /// Handles a path offered by a neighbour. If the node adopts it, returns the paths that it
+    /// replaces.
     pub(super) fn offer(
         &mut self,
         config: &Config,
@@ -39,7 +39,7 @@ impl Offers {
             own.beyond = dio.metrics;
             return None;
         }
-        // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best
+        // RFC 6550 section 8.2.1: the rank of a parent is below the node's own rank over its best
         // parent.
         let rank = dio.rank.saturating_add(step);
         if rank > limit || self.paths.iter().any(|p| dio.rank >= p.rank) {
@@ -52,7 +52,7 @@ impl Offers {
             beyond: dio.metrics,
             ..OwnPath::over(address, &dio.path)
         };
-        // Who was a parent and is not above this node any more.
+        // Former parents that no longer rank below this node.
         let mut replaced = self.take(|own| own.parent_rank >= rank);
         if self.paths.len() >= usize::from(config.max_paths) {
             let worst = self.worst_beside(&candidate)?;
@@ -62,8 +62,8 @@ impl Offers {
         Some(replaced)
     }
 
-    /// A neighbour's rank, as its newest DIO says. Returned are the paths whose parent does not
-    /// rank below the node any more (RFC 6550 section 8.2.1).
+    /// Sets a neighbour's rank from its newest DIO. Returns the paths whose parent no longer ranks
+    /// below the node (RFC 6550 section 8.2.1).
     pub(super) fn set_parent_rank(&mut self, parent: ShortAddress, rank: u16, step: u16) -> Vec<OwnPath> {
         for own in self.paths.iter_mut().filter(|own| own.first_hop() == Some(parent)) {
             own.parent_rank = rank;
@@ -73,13 +73,13 @@ impl Offers {
         self.take(|own| own.parent_rank >= own_rank)
     }
 
-    /// Gives up every path.
+    /// Removes and returns all paths.
     pub(super) fn clear(&mut self) -> Vec<OwnPath> {
         self.take(|_| true)
     }
 
-    /// The paths follow the offers that were chosen. Returns the number of new ones and those that
-    /// are gone.
+    /// Replaces the paths by the chosen offers. Returns the number of new paths, and the removed
+    /// paths.
     pub(super) fn adopt(
         &mut self,
         config: &Config,
@@ -122,7 +122,8 @@ impl Offers {
         self.paths.first()?.first_hop()
     }
 
-    /// The node's rank: that by its preferred parent; with the paper's rule, by its best.
+    /// The node's rank: that over its preferred parent, or with the paper's rule over its best
+    /// parent.
     pub(super) fn rank(&self) -> Option<u16> {
         if let Some(least) = self.least_rank {
             return self.paths.first().map(|path| path.rank.max(least));
@@ -130,7 +131,7 @@ impl Offers {
         self.paths.iter().map(|p| p.rank).min()
     }
 
-    /// The path that the candidate should replace.
+    /// Index of the path that the candidate should replace, if any.
     fn worst_beside(&self, candidate: &OwnPath) -> Option<usize> {
         let shared = |path: &OwnPath, except: usize| {
             let mut others = self.paths.iter().enumerate().filter(|(i, _)| *i != except);
@@ -149,17 +150,17 @@ impl Offers {
         self.paths.insert(at, path);
     }
 
-    /// A node has withdrawn a link of its own, or itself: see [`Dio`].
+    /// Removes paths after a node has withdrawn one of its links, or itself: see [`Dio`].
     pub(super) fn withdraw(&mut self, link: &[ShortAddress]) -> Vec<OwnPath> {
         self.take(|own| leads_over(&own.nodes[1..], link))
     }
 
-    /// A neighbour is gone.
+    /// Removes the paths over a lost neighbour.
     pub(super) fn lose(&mut self, neighbour: ShortAddress) -> Vec<OwnPath> {
         self.take(|own| own.first_hop() == Some(neighbour))
     }
 
-    /// One is given up.
+    /// Removes a path.
     pub(super) fn drop_path(&mut self, id: u8) -> Option<OwnPath> {
         self.take(|own| own.id == id).pop()
     }
@@ -172,7 +173,7 @@ impl Offers {
         taken
     }
 
-    /// The root's answer.
+    /// Records the root's confirmation.
     pub(super) fn told(&mut self, id: u8, sequence: u8) {
         if let Some(path) = self.paths.iter_mut().find(|p| p.id == id && p.sequence == sequence) {
             path.confirmed = true;
@@ -181,8 +182,8 @@ impl Offers {
     }
 }
 
-/// A number that none of these paths has. It is free again only when the old path is forgotten
-/// everywhere: not for the one that takes its place.
+/// Returns a number that none of these paths has. The number of a replaced path is not reused
+/// immediately, because other nodes still store the old path.
 fn free_id<'a>(paths: impl Iterator<Item = &'a OwnPath> + Clone) -> u8 {
     (1..=u8::MAX).find(|&id| paths.clone().all(|path| path.id != id)).unwrap_or(1)
 }

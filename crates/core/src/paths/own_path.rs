@@ -1,39 +1,39 @@
-//! A path of the node's own to the root.
+//! A path from this node to the root.
 
 use alloc::vec::Vec;
 
 use super::message::{Metrics, Path, ShortAddress};
 use crate::time::Instant;
 
-/// A path of the node's own.
+/// A path from this node to the root.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OwnPath {
-    /// Its number, from 1; at most twice NP_thr.
+    /// The number of the path, from 1; at most twice NP_thr.
     pub id: u8,
-    /// The node first, the root last.
+    /// The nodes of the path, this node first, the root last.
     pub nodes: Path,
-    /// The node's rank by its parent on it.
+    /// The node's rank over its parent on the path.
     pub rank: u16,
-    /// The parent's.
+    /// The parent's rank.
     pub(super) parent_rank: u16,
-    /// Nodes on it, the node itself and the root left out, that have a second interface.
+    /// Number of nodes on the path with a second interface, without this node and the root.
     pub multi_link: u8,
-    /// The root has confirmed that it and all on the way know it.
+    /// Whether the root has confirmed that it and all nodes on the path have stored it.
     pub confirmed: bool,
-    /// From the parent on, as it said last.
+    /// Metrics from the parent on, as last announced by the parent.
     pub(super) beyond: Option<Metrics>,
     /// ETX from the parent on; 0 with the paper's rule.
     pub(super) beyond_etx: u16,
-    /// When it is to be told upstream, for the first time or again.
+    /// When to send the DAO for the path, for the first time or again.
     pub(super) due: Option<Instant>,
-    /// How often it was.
+    /// Number of DAOs sent.
     pub(super) tries: u8,
     /// The sequence number of the newest DAO.
     pub(super) sequence: u8,
 }
 
 impl OwnPath {
-    /// A path of `address` over an offer of a neighbour. It has no number yet.
+    /// Creates a path of `address` over a neighbour's offer, without a number.
     pub(super) fn over(address: ShortAddress, offer: &[ShortAddress]) -> Self {
         let mut nodes = Vec::with_capacity(offer.len() + 1);
         nodes.push(address);
@@ -41,18 +41,18 @@ impl OwnPath {
         Self { nodes, ..Self::default() }
     }
 
-    /// It was made of that offer.
+    /// Whether the path was created from that offer.
     pub(super) fn rests_on(&self, offer: &[ShortAddress]) -> bool {
         self.nodes[1..] == *offer
     }
 
-    /// Links on it.
+    /// Number of links on the path.
     pub fn hops(&self) -> u32 {
         self.nodes.len() as u32 - 1
     }
 
-    /// What it is judged by: less is better. Where a multi-link node is on it, two hops are those
-    /// to the base station and on, for which no neighbour on the radio has to wait.
+    /// The cost of the path; less is better. For a multi-link node, two hops do not count: those to
+    /// the base station and beyond, which use no radio capacity of neighbours.
     pub(super) fn cost(&self) -> i32 {
         self.hops() as i32 - 2 * i32::from(self.multi_link)
     }

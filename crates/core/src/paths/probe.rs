@@ -1,4 +1,4 @@
-//! Probes: unicast DIOs that measure the ETX of links that carry no data.
+//! Probes: unicast DIOs that measure the ETX of links without data traffic.
 
 use super::etx::ONE;
 use super::own_path::OwnPath;
@@ -6,7 +6,7 @@ use super::{Output, Router, ShortAddress};
 use crate::time::Instant;
 
 impl Router {
-    /// Probes begin when there is a path.
+    /// Starts probing when the node has a path.
     pub(super) fn begin_probes(&mut self, now: Instant, random: u32) {
         if self.probe.is_none() {
             self.schedule_probe(now, true, random);
@@ -22,7 +22,7 @@ impl Router {
         self.probe = Some(now + wait / 2 + wait.mul_ratio(u64::from(random), 1 << 32));
     }
 
-    /// Sends a DIO over a link that is to be measured.
+    /// Sends a DIO over the link that most needs a measurement.
     pub(super) fn send_probe(&mut self, now: Instant, random: u32) {
         self.probe = None;
         if self.offers.paths().is_empty() {
@@ -37,9 +37,9 @@ impl Router {
         self.schedule_probe(now, target.is_some_and(|(_, urgent)| urgent), random);
     }
 
-    /// The neighbour whose link is to be probed, and whether the next one is to follow soon: one
-    /// that is not measured yet or fails, or one that nothing was sent to for an interval; of
-    /// parents and of those that would be if their link were perfect.
+    /// Returns the neighbour to probe, and whether the next probe should follow soon. Candidates
+    /// are parents, and neighbours that would be parents if their link were perfect. A link needs a
+    /// probe if it is not measured yet, if it fails, or if it was unused for an interval.
     fn probe_target(&self, now: Instant) -> Option<(ShortAddress, bool)> {
         let config = &self.config;
         let own = self.offers.paths();
@@ -49,7 +49,7 @@ impl Router {
             cost(path.parent_rank, path.beyond_etx, path.first_hop().map_or(0, |n| self.neighbours.etx(n)))
         };
         let preferred = own.first().map(present)?;
-        // Of a path beside the preferred one the parent ranks below the node.
+        // The parent of a path other than the preferred one must rank below the node.
         let beside = if own.len() < usize::from(self.config.max_paths) {
             Some(u32::MAX)
         } else {

@@ -1,23 +1,23 @@
-//! What a node stores of other nodes' paths that lead through it: section III's
-//! {source, path ID, upward next hop, downward next hop}.
+//! Stored paths of other nodes that lead through this node: section III's {source, path ID, upward
+//! next hop, downward next hop}.
 
 use alloc::vec::Vec;
 
 use super::message::ShortAddress;
 
-/// One entry.
+/// A stored path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// The node that the path belongs to.
+    /// The owner of the path.
     pub source: ShortAddress,
-    /// The path's number there.
+    /// The number of the path at its owner.
     pub path_id: u8,
-    /// Towards the root; `None` at the root.
+    /// Next hop towards the root; `None` at the root.
     pub up: Option<ShortAddress>,
-    /// Towards the source.
+    /// Next hop towards the source.
     pub down: ShortAddress,
-    /// Grows with each use: the path by which the source was last heard has the greatest of its
-    /// routes.
+    /// Increases with each use: the largest value marks the path by which the source was last
+    /// heard.
     pub(super) used: u64,
 }
 
@@ -27,7 +27,7 @@ impl Route {
     }
 }
 
-/// The table, in order of source and path.
+/// The table, in order of source and path number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routes {
     all: Vec<Route>,
@@ -39,7 +39,7 @@ impl Routes {
         &self.all
     }
 
-    /// False if there is no room.
+    /// Stores a path; returns false if the table is full.
     pub(super) fn store(&mut self, mut route: Route, room: usize) -> bool {
         self.uses += 1;
         route.used = self.uses;
@@ -57,7 +57,7 @@ impl Routes {
         }
     }
 
-    /// The entry of that path; of number 0, the one by which the source was last heard.
+    /// Returns the entry of a path; for number 0, the path by which the source was last heard.
     pub(super) fn get(&self, source: ShortAddress, path_id: u8) -> Option<&Route> {
         if path_id == 0 {
             let at = self.all.partition_point(|r| r.source < source);
@@ -67,13 +67,13 @@ impl Routes {
         self.all.get(at)
     }
 
-    /// Some path goes on to that neighbour.
+    /// Whether a stored path leads up to that neighbour.
     pub(super) fn lead_through(&self, up: ShortAddress) -> bool {
         self.all.iter().any(|r| r.up == Some(up))
     }
 
-    /// Forgets all that lead up to a neighbour; true if there were any. Those that lead down to it
-    /// stay: if it is really gone the sources find out themselves, and come by another path.
+    /// Deletes all paths that lead up to a neighbour; returns true if there were any. Paths that
+    /// lead down to it stay: if it is lost, the sources notice and use another path.
     pub(super) fn lose(&mut self, neighbour: ShortAddress) -> bool {
         let before = self.all.len();
         self.all.retain(|r| r.up != Some(neighbour));

@@ -1,12 +1,12 @@
-//! When a node without a path asks for one: DIS (RFC 6550 sections 6.2 and 8.3).
+//! Solicitation by a node without a path: DIS (RFC 6550 sections 6.2 and 8.3).
 
 use super::Config;
 use crate::time::{Duration, Instant};
 
-/// Doublings of the time between two DISs.
+/// Largest number of doublings of the time between two DISs.
 const DOUBLINGS: u32 = 6;
 
-/// The timer of DISs. The RFC leaves their times to the implementation.
+/// The DIS timer. The RFC leaves the times to the implementation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Solicit {
     due: Option<Instant>,
@@ -14,7 +14,7 @@ pub(super) struct Solicit {
 }
 
 impl Solicit {
-    /// The node has no path. Nodes that boot together are scattered over the first delay.
+    /// Starts the timer when the node has no path. A random delay spreads nodes that boot together.
     pub(super) fn begin(&mut self, now: Instant, config: &Config, random: u32) {
         if config.dis_interval.is_zero() || self.due.is_some() {
             return;
@@ -22,7 +22,7 @@ impl Solicit {
         *self = Self { due: Some(now + share(config.dis_delay, random)), sent: 0 };
     }
 
-    /// The node has a path.
+    /// Stops the timer when the node has a path.
     pub(super) fn stop(&mut self) {
         self.due = None;
     }
@@ -31,7 +31,7 @@ impl Solicit {
         self.due
     }
 
-    /// True if a DIS is to be sent now.
+    /// Returns true if a DIS must be sent now.
     pub(super) fn handle_timeout(&mut self, now: Instant, config: &Config, random: u32) -> bool {
         if self.due.is_none_or(|due| due > now) {
             return false;

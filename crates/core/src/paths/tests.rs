@@ -1,4 +1,4 @@
-//! Small networks of routers that hear each other as a graph says.
+//! Tests on small networks of routers with a given connectivity graph.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -7,7 +7,7 @@ use super::*;
 
 mod etx;
 
-/// Routers, and who hears whom.
+/// Routers, and which of them hear each other.
 struct Net {
     routers: BTreeMap<ShortAddress, Router>,
     links: Vec<(ShortAddress, ShortAddress)>,
@@ -36,7 +36,7 @@ impl Net {
         self.random
     }
 
-    /// Messages take no time.
+    /// Delivers all messages without delay.
     fn settle(&mut self) {
         loop {
             let from_all = self.routers.iter_mut().find_map(|(&n, r)| r.poll_output().map(|o| (n, o)));
@@ -100,7 +100,7 @@ impl Net {
         self.routers[&of].paths().iter().map(|p| p.nodes.clone()).collect()
     }
 
-    /// A packet's way, up or down, as the tables say.
+    /// The nodes that a packet passes, up or down, according to the tables.
     fn walk(&self, end: u16, mut id: u8, upward: bool) -> Vec<u16> {
         let mut way = vec![if upward { end } else { 1 }];
         let goal = if upward { 1 } else { end };
@@ -119,7 +119,7 @@ impl Net {
         way
     }
 
-    /// Every path that is confirmed can be walked both ways.
+    /// Checks that every confirmed path can be followed in both directions.
     fn check(&self) {
         for (&n, router) in &self.routers {
             for path in router.paths().iter().filter(|p| p.confirmed) {
@@ -132,7 +132,7 @@ impl Net {
     }
 }
 
-/// 1 is the root; 2, 3, 4 hear it; 5 hears these three; 6 hears 5.
+/// Node 1 is the root; 2, 3 and 4 hear it; 5 hears these three; 6 hears 5.
 const DIAMOND: &[(u16, u16)] = &[(1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 5), (5, 6)];
 
 #[test]
@@ -148,7 +148,7 @@ fn a_node_keeps_several_paths_and_all_on_them_store_them() {
     assert_eq!(net.paths(6).len(), 3);
     assert!(net.routers[&6].paths().iter().all(|p| p.confirmed && p.hops() == 3 && p.rank == 832));
     net.check();
-    // Way 0 goes by the best at each node.
+    // Path number 0 means the best path at each node.
     assert_eq!(net.walk(6, 0, true).len(), 4);
     assert_eq!(net.walk(6, 0, false).len(), 4);
     assert_eq!(net.routers[&5].routes().len(), 3);
@@ -157,7 +157,7 @@ fn a_node_keeps_several_paths_and_all_on_them_store_them() {
 #[test]
 fn no_more_than_the_limit_and_the_better_ones() {
     let config = Config { max_paths: 2, ..Config::paper() };
-    // 7 is two hops away by 2 and by 3, and three by 6.
+    // Node 7 is two hops away over 2 and 3, and three over 6.
     let links = [(1, 2), (1, 3), (1, 4), (4, 6), (2, 7), (3, 7), (6, 7)];
     let mut net = Net::new(config, 7, &links, &[]);
     net.run(100);
@@ -169,8 +169,8 @@ fn no_more_than_the_limit_and_the_better_ones() {
 
 #[test]
 fn a_multi_link_node_makes_a_path_better() {
-    // 2-3-4-5 in a row from the root; 6 is multi-link, hears 5, and reaches the root by the base
-    // station 7.
+    // A row 2-3-4-5 from the root; 6 is a multi-link node that hears 5 and reaches the root over
+    // the base station 7.
     let links = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 1)];
     let config = Config { max_paths: 1, ..Config::paper() };
     let mut net = Net::new(config, 7, &links, &[6]);
@@ -190,7 +190,7 @@ fn paths_of_a_dead_relay_go_and_others_come() {
     net.check();
     assert!(net.paths(5).iter().flatten().any(|&n| n == 4));
     net.routers.remove(&4);
-    // What the link layer of its neighbours finds out.
+    // The link layer of its neighbours detects the loss.
     let (now, random) = (net.now, net.word());
     for n in net.neighbours(4) {
         net.routers.get_mut(&n).unwrap().handle_neighbour_lost(now, 4, random);
@@ -204,7 +204,7 @@ fn paths_of_a_dead_relay_go_and_others_come() {
 
 #[test]
 fn who_uses_a_link_that_breaks_far_away_learns_of_it() {
-    // A row; 5 has no other way, and then one appears.
+    // A row; node 5 has no other path at first, and then one appears.
     let links = [(1, 2), (2, 3), (3, 4), (4, 5)];
     let mut net = Net::new(Config::paper(), 6, &links, &[]);
     net.run(60);
@@ -241,7 +241,7 @@ fn a_withdrawal_that_was_lost_is_made_up_for_by_the_first_packet() {
     let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
     net.run(60);
     let id = net.routers[&4].paths()[0].id;
-    // 3 has heard that the path is no more, 2 and 1 have not.
+    // Node 3 has processed the withdrawal; 2 and 1 have not.
     let dao = Dao { path_id: id, sequence: 9, withdrawn: true, path: vec![4, 3, 2, 1] };
     let now = net.now;
     let three = net.routers.get_mut(&3).unwrap();
@@ -251,7 +251,7 @@ fn a_withdrawal_that_was_lost_is_made_up_for_by_the_first_packet() {
     net.routers.get_mut(&3).unwrap().handle_stale_route(2, 4, id);
     net.settle();
     assert_eq!(net.walk(4, id, false), [1]);
-    // Who is not on the way to a path cannot take it away.
+    // A node that is not on a path cannot withdraw it.
     let id = net.routers[&3].paths()[0].id;
     net.routers.get_mut(&1).unwrap().handle_dao(now, 7, &Dao { path_id: id, path: vec![3, 7, 1], ..dao });
     assert_eq!(net.walk(3, id, false), [1, 2, 3]);
@@ -264,15 +264,15 @@ fn a_path_is_where_its_packets_go() {
     let path = net.routers[&5].paths()[0].clone();
     let (id, old) = (path.id, path.nodes[1]);
     let other = if old == 2 { 3 } else { 2 };
-    // A packet of 5's has gone another way: its answer comes back there.
+    // A packet of node 5 takes another path, and the answer returns over that path.
     net.routers.get_mut(&other).unwrap().handle_passage(5, id, 5, Some(1));
     net.routers.get_mut(&1).unwrap().handle_passage(5, id, other, None);
     assert_eq!(net.walk(5, id, false), [1, other, 5]);
     assert_eq!(net.walk(5, 0, false), [1, other, 5]);
 }
 
-/// Latency adds up and throughput is the least; who knows nothing of its link says nothing of its
-/// path.
+/// Latencies add up and throughput is the minimum; a node without metrics of its link announces
+/// none for its path.
 #[test]
 fn metrics_of_a_path_come_from_all_its_links() {
     let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
@@ -284,7 +284,7 @@ fn metrics_of_a_path_come_from_all_its_links() {
     assert_eq!(metrics(&net, 2), Some(link(10, 5000)));
     assert_eq!(metrics(&net, 3), Some(link(30, 5000)));
     assert_eq!(metrics(&net, 4), None);
-    // What changes upstream is known with the next DIO, what changes here at once.
+    // A change upstream is known with the next DIO, a local change immediately.
     net.routers.get_mut(&4).unwrap().set_link(3, link(1, 4000));
     assert_eq!(metrics(&net, 4), Some(link(31, 4000)));
     net.routers.get_mut(&2).unwrap().set_link(1, link(15, 6000));
@@ -300,7 +300,7 @@ fn nonsense_is_refused() {
     let now = net.now;
     let two = net.routers.get_mut(&2).unwrap();
     let before = (two.paths().to_vec(), two.routes().to_vec());
-    // Circles are refused all the time: 3 offers what it has from 2.
+    // Loops are always refused: node 3 offers the path that it has over node 2.
     let refused = two.counters().refused;
     let dio = |path: &[u16]| Dio {
         rank: 256,
@@ -337,21 +337,21 @@ fn a_quiet_network_speaks_ever_more_rarely() {
     let said: u64 = net.routers.values().map(|r| r.counters().dios).sum();
     net.run(3600);
     let later: u64 = net.routers.values().map(|r| r.counters().dios).sum();
-    // Imax is 262 s: 14 intervals an hour, 13 paths and a root.
+    // Imax is 262 s: 14 intervals an hour, for 13 paths and a root.
     assert!(later - said <= 14 * 15, "{}", later - said);
 }
 
-/// A DIO of a node of 802.15.4 only.
+/// A DIO of a node with an 802.15.4 interface only.
 fn dio(rank: u16, path: &[u16]) -> Dio {
     Dio { rank, node_type: NodeType::Ieee802154, multi_link: 0, path: path.into(), metrics: None, etx: None }
 }
 
-/// All that a router wants sent.
+/// All messages that a router wants to send.
 fn outputs(router: &mut Router) -> Vec<Output> {
     core::iter::from_fn(|| router.poll_output()).collect()
 }
 
-/// Runs a router alone until `until`; the times at which it asked for a DIO.
+/// Runs a single router until `until` and returns the times of its DISs.
 fn solicitations(router: &mut Router, until: Instant) -> Vec<Instant> {
     let mut times = Vec::new();
     while let Some(now) = router.next_timeout().filter(|&at| at <= until) {
@@ -362,8 +362,8 @@ fn solicitations(router: &mut Router, until: Instant) -> Vec<Instant> {
     times
 }
 
-/// RFC 6550 section 8.3: a DIS to all resets the trickle timer, one to this node has an answer for
-/// its sender only.
+/// RFC 6550 section 8.3: a multicast DIS resets the trickle timer; a unicast DIS is answered to its
+/// sender only.
 #[test]
 fn who_has_a_path_answers_a_dis() {
     let mut net = Net::new(Config::paper(), 3, &[(1, 2), (2, 3)], &[]);
@@ -377,7 +377,7 @@ fn who_has_a_path_answers_a_dis() {
     two.handle_dis(now, 3, true, 0);
     assert_eq!(outputs(two), []);
     assert!(two.next_timeout().is_some_and(|at| at <= now + Duration::from_millis(1024)));
-    // A node without a path has nothing to say.
+    // A node without a path does not answer.
     let mut lost = Router::node(Config::paper(), 9, NodeType::Ieee802154);
     lost.handle_dis(now, 3, false, 0);
     lost.handle_dis(now, 3, true, 0);
@@ -393,21 +393,21 @@ fn a_node_without_a_path_asks_ever_more_rarely() {
     assert_eq!(times[0], Instant::ZERO + config.dis_delay / 2);
     let waits: Vec<_> = times.windows(2).map(|w| w[1].saturating_since(w[0]).as_secs_f64()).collect();
     assert_eq!(waits, [4.5, 9.0, 18.0, 36.0, 72.0, 144.0, 288.0, 288.0, 288.0, 288.0, 288.0]);
-    // Not with a path, and again without.
+    // No DIS with a path, and again without one.
     let mut now = Instant::ZERO + Duration::from_secs(2000);
     node.handle_dio(now, 2, &dio(320, &[2, 1]), true, 0);
     assert_eq!(solicitations(&mut node, now + Duration::from_secs(10)), []);
     now += Duration::from_secs(10);
     node.handle_neighbour_lost(now, 2, 0);
     assert_eq!(solicitations(&mut node, now + Duration::from_secs(1)), [now]);
-    // Nor if the node is told not to.
+    // No DIS if the configuration disables it.
     let silent = Config { dis_interval: Duration::ZERO, ..config };
     let mut node = Router::node(silent, 3, NodeType::Ieee802154);
     node.start(Instant::ZERO, 0);
     assert_eq!(node.next_timeout(), None);
 }
 
-/// Each node of a row forgets everything, long after the trickle timers have slowed down to Imax.
+/// Each node of a row reboots, long after the trickle timers have slowed down to Imax.
 #[test]
 fn a_node_that_reboots_joins_within_seconds() {
     for node in [2, 3, 4] {
@@ -415,7 +415,7 @@ fn a_node_that_reboots_joins_within_seconds() {
         net.run(1500);
         let (now, random) = (net.now, net.word());
         net.routers.get_mut(&node).unwrap().reset(now, random);
-        // DIS delay, Imin and two DAO delays.
+        // The DIS delay, Imin and two DAO delays.
         net.run(5);
         assert!(net.routers[&node].paths().iter().any(|p| p.confirmed), "{node}");
     }
@@ -432,9 +432,9 @@ fn a_parents_new_rank_is_taken_over() {
     outputs(&mut node);
     node.handle_dio(at(600), 2, &dio(1088, &[2, 1]), true, 0);
     assert_eq!(node.paths()[0].rank, 1344);
-    // Trickle has begun anew, so that nodes below learn of it.
+    // The trickle timer has restarted, so that the nodes below receive the new rank.
     assert!(node.next_timeout().is_some_and(|due| due <= at(601) + Duration::from_millis(24)));
-    // With a parent of lower rank, one that does not rank below the node any more is no parent.
+    // With a parent of lower rank, a parent that no longer ranks below the node is dropped.
     node.handle_dio(at(700), 4, &dio(832, &[4, 5, 6, 1]), true, 0);
     assert_eq!(node.paths().len(), 1, "2 ranks as high as the node by way of 4");
     assert_eq!((node.paths()[0].nodes[1], node.paths()[0].rank), (4, 1088));
@@ -446,7 +446,7 @@ fn a_rank_that_rises_too_far_ends_all_paths() {
     let mut node = Router::node(config, 3, NodeType::Ieee802154);
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     node.handle_dio(at(0), 2, &dio(320, &[2, 1]), true, 0);
-    // L is what was announced.
+    // L is the announced rank.
     node.handle_timeout(at(1), 0);
     assert!(outputs(&mut node).iter().any(|o| matches!(o, Output::Dio(dio) if dio.rank == 576)));
     node.handle_dio(at(10), 2, &dio(832, &[2, 1]), true, 0);
@@ -458,22 +458,23 @@ fn a_rank_that_rises_too_far_ends_all_paths() {
     assert_eq!(solicitations(&mut node, at(21)), [at(20)], "it asks for another");
 }
 
-/// RFC 6550 section 8.3: every DIO of a lesser DAGRank that changes nothing counts, not only those
-/// of parents.
+/// RFC 6550 section 8.3: every DIO of a lower DAGRank without a change counts as consistent, not
+/// only those of parents.
 #[test]
 fn messages_of_lower_ranks_keep_a_node_silent() {
-    // Ranks of the neighbours heard in one interval, and whether node 50 still speaks; k is 10.
+    // Number and rank of the neighbours heard in one interval, and whether node 50 still sends; k
+    // is 10.
     for (count, rank, speaks) in [(9, 320, true), (10, 320, false), (30, 576, true)] {
         let mut node = Router::node(Config::paper(), 50, NodeType::Ieee802154);
         node.handle_dio(Instant::ZERO, 2, &dio(320, &[2, 1]), true, 0);
-        // In the first interval paths are built; in the second nothing is new.
+        // Paths are built in the first interval; nothing is new in the second.
         for heard_at in [100, 1100] {
             let now = Instant::ZERO + Duration::from_millis(heard_at);
             while let Some(due) = node.next_timeout().filter(|&due| due <= now) {
                 node.handle_timeout(due, 0);
             }
             for from in 10..10 + count {
-                // Each tells of its two paths: that is one transmission.
+                // Each announces its two paths, which count as one transmission.
                 node.handle_dio(now, from, &dio(rank, &[from, 1]), true, 0);
                 node.handle_dio(now, from, &dio(rank, &[from, 99, 1]), true, 0);
             }

@@ -3,33 +3,33 @@
 use super::Config;
 use crate::time::{Duration, Instant};
 
-/// When a node speaks: soon after something has changed, and ever more rarely when nothing does.
+/// Transmission times: soon after a change, and less and less often while nothing changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trickle {
-    /// I, t and the end of the interval, once it runs.
+    /// I, t and the end of the interval, once the timer runs.
     running: Option<Interval>,
-    /// c, consistent messages heard in this interval.
+    /// c: number of consistent messages heard in this interval.
     heard: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     doublings: u8,
-    /// When to speak; `None` when that is over.
+    /// The transmission time; `None` after it has passed.
     speak: Option<Instant>,
     end: Instant,
 }
 
 impl Trickle {
-    /// An inconsistency: the interval begins anew at Imin, unless it is there already (section 4.2,
-    /// rule 6).
+    /// Handles an inconsistency: restarts the interval at Imin, unless it is already Imin (section
+    /// 4.2, rule 6).
     pub(super) fn reset(&mut self, now: Instant, config: &Config, random: u32) {
         if self.running.is_none_or(|interval| interval.doublings > 0) {
             self.begin(now, config, 0, random);
         }
     }
 
-    /// Rule 3.
+    /// Counts a consistent message (rule 3).
     pub(super) fn heard_consistent(&mut self) {
         self.heard = self.heard.saturating_add(1);
     }
@@ -38,13 +38,14 @@ impl Trickle {
         self.running.map(|interval| interval.speak.unwrap_or(interval.end))
     }
 
-    /// True if the node is to speak now.
+    /// Returns true if the node must send now.
     pub(super) fn handle_timeout(&mut self, now: Instant, config: &Config, random: u32) -> bool {
         let Some(interval) = &mut self.running else { return false };
         let mut speaks = false;
         if interval.speak.is_some_and(|at| at <= now) {
             interval.speak = None;
-            // Rule 4.
+            // Rule 4: stay silent if enough neighbours have sent the same information. k = 0
+            // disables the suppression.
             speaks = config.redundancy == 0 || self.heard < config.redundancy;
         }
         let (end, doublings) = (interval.end, interval.doublings);
@@ -54,7 +55,7 @@ impl Trickle {
         speaks
     }
 
-    /// Rule 2: t is in the second half of the interval.
+    /// Begins an interval (rule 2): t is in its second half.
     fn begin(&mut self, now: Instant, config: &Config, doublings: u8, random: u32) {
         let length: Duration = config.interval_min * (1 << u32::from(doublings));
         let half = length / 2;

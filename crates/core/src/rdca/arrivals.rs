@@ -1,24 +1,24 @@
-//! The receive rate by a median filter over 16 intervals (section 3.5.1, erratum H16).
+//! The receive rate, from a median filter over 16 intervals (section 3.5.1, erratum H16).
 
 use anabranch_wire::rdca::Seq;
 
 use super::trend::WINDOW;
 use crate::time::Instant;
 
-/// Intervals that must pass the filter.
+/// Least number of intervals that must pass the filter.
 const LEAST: usize = 8;
 
-/// The Time Array of one sender: intervals between packets, microseconds.
+/// The Time Array of one sender: intervals between packets in microseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     intervals: [u32; WINDOW],
     at: u8,
     len: u8,
     last: Option<(Seq, Instant)>,
-    /// The last average that could be had; 0 before.
+    /// The last valid average; 0 before the first.
     average: u32,
-    /// The share of packets that did not come at first, in parts of [`WHOLE`]: an average with a
-    /// weight of 1/16.
+    /// The share of packets whose first transmission was lost, in units of 1/[`WHOLE`]: an average
+    /// with a weight of 1/16.
     lost: u16,
 }
 
@@ -28,17 +28,17 @@ impl Default for Arrivals {
     }
 }
 
-/// A share of one.
+/// A share of 1.
 const WHOLE: u16 = 1 << 15;
 
 impl Arrivals {
-    /// None yet.
+    /// Creates an empty array.
     pub(super) const fn new() -> Self {
         Self { intervals: [0; WINDOW], at: 0, len: 0, last: None, average: 0, lost: 0 }
     }
 
-    /// A packet that was sent for the first time. Only the interval between two that follow one
-    /// another counts: between others something was lost, late, or sent again in between.
+    /// Records the first transmission of a packet. Only intervals between consecutive packets
+    /// count: across a gap, a packet was lost, late or retransmitted.
     pub(super) fn arrived(&mut self, now: Instant, seq: Seq) {
         if let Some((last, at)) = self.last
             && seq == last + 1
@@ -51,13 +51,13 @@ impl Arrivals {
         self.last = Some((seq, now));
     }
 
-    /// Any packet.
+    /// Records a packet without regard to its number.
     pub(super) fn came(&mut self, now: Instant) {
         let seq = self.last.map_or(Seq(0), |(last, _)| last + 1);
         self.arrived(now, seq);
     }
 
-    /// Before a packet so many others were missed for the first time.
+    /// Records the number of packets found missing before a packet.
     pub(super) fn missed(&mut self, packets: u32) {
         for _ in 0..packets.min(WINDOW as u32) {
             self.lost += (WHOLE - self.lost) / WINDOW as u16;
@@ -65,19 +65,19 @@ impl Arrivals {
         self.lost -= self.lost / WINDOW as u16;
     }
 
-    /// The interval between packets if those that were missed had never been sent, microseconds.
+    /// Returns the average interval in microseconds as if the lost packets had never been sent.
     pub(super) fn average_less_losses(&mut self) -> u32 {
         let average = u64::from(self.average()) * u64::from(WHOLE) / u64::from(WHOLE - self.lost).max(1);
         average.min(u64::from(u32::MAX)) as u32
     }
 
-    /// A packet that was sent again: the interval that it stands in does not count.
+    /// Records a retransmission: the interval that contains it does not count.
     pub(super) fn interrupted(&mut self) {
         self.last = None;
     }
 
-    /// The average interval, microseconds: of those within 2.5 times the median either way, if at
-    /// least 8 are left; else the one before; 0 if there is none.
+    /// Returns the average interval in microseconds over the intervals within a factor of 2.5 of
+    /// the median. If fewer than 8 remain, returns the previous average, or 0 if there is none.
     pub(super) fn average(&mut self) -> u32 {
         let len = usize::from(self.len);
         if len < LEAST {

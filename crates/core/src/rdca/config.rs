@@ -1,11 +1,12 @@
-//! Every choice that the paper leaves open, or that we make otherwise, as a typed option.
+//! Options of RDCA: every choice that the paper leaves open or that this implementation makes
+//! differently.
 
 use anabranch_wire::rdca::Header;
 
 use crate::time::Duration;
 
-/// How the two ends behave; each machine is given its half. [`Config::default`] is ours,
-/// [`Config::paper`] the paper as the errata read it.
+/// Options of both ends; each machine receives its half. [`Config::default`] is the recommended
+/// configuration, [`Config::paper`] the paper as the errata read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Config {
     /// The sender's half.
@@ -15,127 +16,129 @@ pub struct Config {
 }
 
 impl Config {
-    /// Section 3 as the errata read it. What is needed so that nothing is lost in silence (explicit
-    /// confirmation at the end, probes, refusals) is the same as in ours.
+    /// Section 3 as the errata read it. The mechanisms that prevent silent losses (explicit
+    /// confirmation at the end, probes, refusals) are the same as in the default.
     pub fn paper() -> Self {
         Self { sender: SenderConfig::paper(), sink: SinkConfig::paper() }
     }
 }
 
-/// How a sender behaves.
+/// Options of a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderConfig {
-    /// How datagrams are written; both ends must have the same.
+    /// Encoding of datagrams; both ends must use the same one.
     pub header: Header,
-    /// Octets of the longest datagram, header included: 300 (section 3.2.1), at least 18. Rates are
-    /// counted in datagrams of this length, whatever a packet holds (erratum H7).
+    /// Largest datagram in bytes, header included: 300 (section 3.2.1), at least 18. Rates count
+    /// datagrams of this length, whatever the length of a packet (erratum H7).
     pub datagram: u16,
-    /// Packets in the Sender Queue, sent or not, at least 2. 24 of 300 octets and the machine stay
-    /// below 10 kB. What is not waiting is retained as long as there is room, so a longer queue
-    /// repairs longer outages.
+    /// Capacity of the Sender Queue in packets, sent or unsent, at least 2. With 24 packets of 300
+    /// bytes the machine stays below 10 kB. The part of the queue that holds no unsent packets
+    /// retains sent ones, so a longer queue repairs longer outages.
     pub queue_packets: u16,
-    /// Packets that may wait to be sent for the first time; with as many [`super::Sender::write`]
-    /// refuses more. 8: what waits here counts in the packets' delay, and takes the place of what
-    /// could be sent again.
+    /// Largest number of unsent packets; beyond it [`super::Sender::write`] refuses data. The
+    /// default 8 is a trade-off: waiting here adds to the packets' delay and takes the space of
+    /// sent packets that may have to be retransmitted.
     pub unsent_packets: u16,
-    /// The same as a time at the present rate, but never fewer than 4 packets: 300 ms. A sender
-    /// whose rate is the limit keeps no more waiting than it can send soon; what is refused is
-    /// refused early. `None` in the paper.
+    /// The same limit as a time at the current rate, but at least 4 packets: 300 ms. A sender
+    /// limited by its rate then holds no more than it can send soon, and refuses data early. `None`
+    /// in the paper.
     pub unsent_time: Option<Duration>,
-    /// The first wait for an answer to a request; doubles up to [`SenderConfig::longest_wait`].
+    /// Initial time to wait for the answer to a request; doubles up to
+    /// [`SenderConfig::longest_wait`].
     pub request_wait: Duration,
-    /// Requests without an answer before the sender gives up.
+    /// Number of unanswered requests after which the sender gives up.
     pub request_tries: u8,
-    /// Round trip before any was measured: 0.4 s, the paper's "upper round trip times average"
-    /// (section 3.3.1).
+    /// Round-trip time assumed before the first measurement: 0.4 s, the paper's "upper round trip
+    /// times average" (section 3.3.1).
     pub initial_rtt: Duration,
-    /// Which clock the first round trip is measured on.
+    /// The clock that measures the first round trip.
     pub handshake: HandshakeRtt,
-    /// The packet window of the start phase, packets: 2 (section 3.3.1), and its least value later
+    /// Packet window of the start phase in packets: 2 (section 3.3.1). Also its lower bound later
     /// (erratum H8).
     pub start_window: u16,
-    /// The window grows by one packet in each such interval of the start phase: 0.4 s (section
-    /// 3.3.1).
+    /// Interval in which the window of the start phase grows by one packet: 0.4 s (section 3.3.1).
     pub start_every: Duration,
-    /// How the packets of a window are spread in the start phase.
+    /// Spacing of the packets of a window in the start phase.
     pub start_pacing: StartPacing,
     /// Whether rate and window grow while the application does not use them.
     pub growth: Growth,
-    /// Octets per second that the rate rises by after each [`SenderConfig::raise_every`]: 1
-    /// (Algorithm 2 line 7, erratum H9).
+    /// Increase of the rate per [`SenderConfig::raise_every`], in bytes per second: 1 (Algorithm 2
+    /// line 7, erratum H9).
     pub raise_step: u32,
-    /// 10 ms (Algorithm 2 line 5).
+    /// Interval between increases of the rate: 10 ms (Algorithm 2 line 5).
     pub raise_every: Duration,
-    /// Whether the rate rises faster when nothing speaks against it for a while.
+    /// Faster increase of the rate after a time without congestion signals.
     pub acceleration: Option<Acceleration>,
-    /// For how long a reported loss withholds the rise.
+    /// How long a reported loss suspends the increase of the rate.
     pub withhold: Withhold,
     /// Which SNACKs set rate and window in the controlled phase.
     pub snack: SnackReaction,
-    /// How a notification sets the rate.
+    /// How a congestion notification sets the rate.
     pub notice: Notice,
-    /// The rate after the network has said that a path has broken ([`super::Sender::path_lost`]),
-    /// in percent of what was used, for a sender whose rate is the limit: 70. Where nothing moves a
-    /// path breaks because frames collide until the link layer gives up. 100 in the paper.
+    /// Rate after the network has reported a broken path ([`super::Sender::path_lost`]), in percent
+    /// of the used rate, for a sender limited by its rate: 70. In a network without mobility a path
+    /// breaks because frames collide until the link layer gives up. 100 in the paper.
     pub broken_percent: u8,
-    /// What a sender does after the network has said that a path has broken.
+    /// Reaction of the sender to a broken path reported by the network.
     pub standby: Standby,
-    /// How the rate rises where the network was last in trouble. `None` in the paper.
+    /// Slower increase near the rate that last caused trouble. `None` in the paper.
     pub caution: Option<Caution>,
-    /// The rate after a congestion notification, in percent of the receive rate, for a sender whose
-    /// application and not whose rate was the limit. 125: such a receive rate mirrors what the
-    /// application offers, not what the path carries, and a rate just below the offer builds a
-    /// queue here. A second notification finds the sender limited by its rate if that is still too
-    /// much. The paper has 100.
+    /// Rate after a congestion notification, in percent of the receive rate, for a sender that was
+    /// limited by its application and not by its rate: 125. Such a receive rate mirrors the offered
+    /// load, not the capacity of the path, and a rate just below the offered load builds a queue in
+    /// the sender. If 125 % is still too much, a second notification finds the sender limited by
+    /// its rate. 100 in the paper.
     pub headroom_percent: u16,
-    /// What becomes of the queue that a notification found.
+    /// Treatment of the queue on the path that a notification has revealed.
     pub drain: Drain,
-    /// The rate falls no lower, octets per second: one packet.
+    /// Lower bound of the rate in bytes per second: one packet per second.
     pub least_rate: u32,
-    /// How long a packet is kept at least after it was sent (erratum H11).
+    /// Least time that a packet is kept after it was sent (erratum H11).
     pub retention: Retention,
-    /// Whether a packet may be let go without a word of the sink.
+    /// Whether a packet may be discarded without confirmation by the sink.
     pub release: Release,
-    /// A packet in so many asks to be confirmed; `None`: only the last one. 512 is 0.2 % of control
-    /// load and bounds what is unknown after a restart, measures the round trip anew, and finds out
-    /// a sink that is gone.
+    /// One packet in this many asks for a confirmation; `None`: only the last one. The default 512
+    /// costs 0.2 % of control load. It bounds the uncertainty after a restart, measures the
+    /// round-trip time again, and detects a sink that no longer exists.
     pub confirm_every: Option<u32>,
-    /// When the application has been silent for so long, the sender asks whether all has arrived
-    /// (erratum H12: the loss of the last packet is never detected). 1 s: longer than a pause of a
-    /// steady stream.
+    /// Idle time of the application after which the sender asks whether all packets have arrived:
+    /// the sink cannot detect the loss of the last packet (erratum H12). 1 s is longer than a pause
+    /// of a steady stream.
     pub tail_after: Duration,
-    /// The least wait for an answer to a probe, beside two round trips.
+    /// Least time to wait for the answer to a probe, in addition to two round trips.
     pub least_wait: Duration,
-    /// The longest wait for an answer.
+    /// Longest time to wait for an answer.
     pub longest_wait: Duration,
-    /// Probes without an answer before no new packet is sent until there is one.
+    /// Number of unanswered probes after which the sender sends no new packets until it gets an
+    /// answer.
     pub standby_after: u8,
-    /// Probes without an answer before the sender gives up. 12 with waits that double up to 8 s are
-    /// about a minute.
+    /// Number of unanswered probes after which the sender gives up. 12 probes with waits that
+    /// double up to 8 s take about one minute.
     pub probe_tries: u8,
 }
 
-/// Which clock the first round trip is measured on.
+/// The clock that measures the first round trip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HandshakeRtt {
-    /// The sender's, from request to reply (erratum H17); the first packet asks to be confirmed and
-    /// measures it again, since the request may have waited for a route.
+    /// The sender's clock, from request to reply (erratum H17). The first packet asks for a
+    /// confirmation and measures the round trip again, because the request may have waited for a
+    /// route.
     Own,
-    /// The sink's estimate, twice the request's trip time (section 3.1): the clocks must be
+    /// The sink's clock: twice the trip time of the request (section 3.1). The clocks must be
     /// synchronised.
     Sink,
 }
 
-/// How packets are spread in the start phase.
+/// Spacing of packets in the start phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StartPacing {
-    /// As fast as the window allows (section 3.3.1): a window in a burst.
+    /// As fast as the window allows (section 3.3.1): one burst per window.
     Burst,
-    /// One every RTT/W: the same rate without the burst, which would look like a rising delay.
+    /// One packet per RTT/W: the same rate without a burst, which would look like a rising delay.
     Even,
 }
 
@@ -144,81 +147,83 @@ pub enum StartPacing {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Growth {
-    /// They do (the paper says nothing): after a minute of a modest application nothing limits a
+    /// They always grow (the paper does not say). After one minute of low load nothing limits a
     /// burst.
     Always,
-    /// Only while they are the limit.
+    /// They grow only while they limit the sender.
     WhenUsed,
 }
 
-/// A faster rise.
+/// Acceleration of the rate's increase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acceleration {
-    /// The rise doubles after each such time without a notification, a loss, or a cut.
+    /// The increase doubles after each period of this length without a notification, loss or cut.
     pub after: Duration,
-    /// So many times at most.
+    /// Largest number of doublings.
     pub doublings: u8,
-    /// In each second the rise is at first such a part of the rate after the last cut, instead of
-    /// [`SenderConfig::raise_step`], and at last half of the present rate: what fits one sender
-    /// overruns a path that 200 share, and takes a minute where a path carries ten times as much as
-    /// before.
+    /// The increase per second is at first the rate after the last cut divided by this number,
+    /// instead of [`SenderConfig::raise_step`], and at most half of the current rate. A fixed step
+    /// that suits one sender overloads a path shared by 200 senders, and takes a minute to use a
+    /// path that carries ten times as much as before.
     pub part: Option<u16>,
 }
 
-/// For how long a reported loss withholds the rise.
+/// How long a reported loss suspends the increase of the rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Withhold {
-    /// To the end of the interval of 10 ms (section 3.3.2).
+    /// Until the end of the 10 ms interval (section 3.3.2).
     Interval,
-    /// One round trip, in which the sink could not have seen more, and acceleration begins anew,
-    /// where packets wait; else as [`Withhold::Interval`].
+    /// If packets wait on the path: for one round trip, because the sink cannot have seen later
+    /// packets before; the acceleration starts over. Otherwise as `interval`.
     RoundTrip,
 }
 
-/// How a notification sets the rate.
+/// How a congestion notification sets the rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Notice {
     /// To the receive rate (Algorithm 2 line 3).
     Exact,
-    /// The same, but to no more than five quarters of what is sent: packets that were held up on
-    /// their way and come together look like a high receive rate.
+    /// To the receive rate, but at most to five quarters of the sending rate: packets that were
+    /// held up and then arrive together feign a high receive rate.
     Plausible,
 }
 
-/// A slower rise where many packets were lost that had waited, or a path broke. A shared radio
-/// channel gives no warning: a little below the rate at which it breaks down nothing waits.
+/// Slower increase of the rate near a rate at which many waiting packets were lost or a path broke.
+/// A shared radio channel gives no early warning: slightly below the rate of its collapse no packet
+/// waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caution {
-    /// So many packets that a SNACK says are missing are many. Errors of the channel come one by
+    /// Number of missing packets in a SNACK that count as many. Errors of the channel come one by
     /// one.
     pub many: u8,
-    /// It begins at so many percent of the rate of then: of the sender's share if the sink has said
-    /// one, else of what it used.
+    /// Lower end of the cautious range in percent of the rate at that time: of the sender's share
+    /// if the sink has reported one, otherwise of the used rate.
     pub from_percent: u8,
-    /// It ends at so many.
+    /// Upper end of the cautious range in percent.
     pub to_percent: u8,
-    /// The rise is so many times slower.
+    /// Factor by which the increase is slower in that range.
     pub slower: u8,
-    /// It ends after this time without a notification, a loss or a cut.
+    /// Time without a notification, loss or cut after which caution ends.
     pub lasts: Duration,
-    /// The same time after the network has reported a broken path. It is longer: no queue that
-    /// drains says when the channel can carry more, and each trial that fails breaks routes again.
+    /// The same time after the network has reported a broken path. It is longer because no draining
+    /// queue shows when the channel can carry more, and each failed trial breaks routes again.
     pub after_break: Duration,
 }
 
-/// What a sender does after the network has said that a path has broken.
+/// Reaction of the sender to a broken path reported by the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Standby {
-    /// It sends probes until the sink answers.
+    /// The sender sends probes until the sink answers.
     Probe,
-    /// It pauses for a round trip, and then tries the path with one packet of data: the network
-    /// finds another path for it, or says that there is none. Costs no control packet.
+    /// The sender pauses for one round trip and then tries the path with one data packet. The
+    /// network either finds another path for the packet or reports that there is none. This costs
+    /// no control packet.
     Trial,
 }
 
@@ -227,58 +232,58 @@ pub enum Standby {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SnackReaction {
-    /// All (section 3.3.2).
+    /// All SNACKs (section 3.3.2).
     Always,
-    /// Those that say that packets wait on the way: other losses come from the channel, and a
-    /// slower rate mends none.
+    /// Only SNACKs that report waiting packets. Other losses come from the channel, and a lower
+    /// rate does not prevent them.
     WhenDelayed,
 }
 
-/// What becomes of the queue that a notification found.
+/// Treatment of the queue on the path that a notification has revealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Drain {
-    /// It stays (Algorithm 2): a sender that goes on at the rate at which its packets arrive keeps
-    /// them waiting.
+    /// The queue stays (Algorithm 2): a sender that continues at the arrival rate of its packets
+    /// never drains it.
     Keep,
-    /// The sender pauses for as long as its packets wait, at most a second: then its own part of
-    /// the queue is gone.
+    /// The sender pauses for as long as its packets wait, at most four seconds. Its own part of the
+    /// queue is then drained.
     OwnPart,
 }
 
-/// Whether a packet that was kept for [`SenderConfig::retention`] may be let go when its place is
-/// needed.
+/// Whether a packet that was kept for [`SenderConfig::retention`] may be discarded when its space
+/// is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Release {
-    /// It may: it is presumed to have arrived (section 3.4).
+    /// Yes: the packet is presumed to have arrived (section 3.4).
     Presumed,
-    /// It may, unless a loss was reported within the last 512 packets.
+    /// Yes, unless a loss was reported within the last 512 packets.
     WhenCalm,
-    /// It may not: the sink must have confirmed it, and is asked while its answer can be in time:
-    /// once in half to three quarters of a queue. [`super::Sender::write`] refuses what has no
-    /// place. Nothing is lost but what a sink that restarts has forgotten, for a control packet
-    /// each time.
+    /// No: the sink must have confirmed the packet. The sender asks for a confirmation early
+    /// enough, once per half to three quarters of a queue, and refuses new data while the queue is
+    /// full. Only a restart of the sink can then lose packets; the cost is one control packet per
+    /// request.
     Confirmed,
 }
 
-/// How long a packet is kept after it was sent.
+/// Least time that a packet is kept after it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retention {
-    /// Halves of a round trip.
+    /// Number of half round trips.
     pub half_rtts: u8,
-    /// Send intervals on top.
+    /// Number of send intervals in addition.
     pub intervals: u8,
 }
 
 impl Retention {
-    /// Two round trips and two intervals (erratum H11).
+    /// Two round trips and two send intervals (erratum H11).
     pub const CORRECTED: Self = Self { half_rtts: 4, intervals: 2 };
-    /// 1.5 round trips (section 3.4): no SNACK can be back by then.
+    /// 1.5 round trips (section 3.4). No SNACK can arrive in that time.
     pub const PRINTED: Self = Self { half_rtts: 3, intervals: 0 };
 }
 
@@ -312,23 +317,23 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
-    /// Bytes of payload that fit into a datagram.
+    /// Largest payload of a datagram in bytes.
     pub fn max_payload(&self) -> usize {
         usize::from(self.datagram).saturating_sub(self.header.data_octets())
     }
 
-    /// Packets into which that many bytes of the application are cut (section 3.2.1).
+    /// Number of packets into which `bytes` bytes of the application are split (section 3.2.1).
     pub fn pieces(&self, bytes: usize) -> usize {
         bytes.div_ceil(self.max_payload().max(1)).max(1)
     }
 
-    /// Bytes that the application can write at once: what fits into half of the queue, so that all
-    /// pieces can be retained until the sink has them; at least one packet.
+    /// Largest number of bytes that the application can write at once: the capacity of half of the
+    /// queue, at least one packet. All pieces can then be retained until the sink has them.
     pub fn longest(&self) -> usize {
         (self.max_payload() * (self.most_packets() / 2)).min(LONGEST)
     }
 
-    /// At least one that is sent and one that is not.
+    /// Capacity of the queue: at least one sent and one unsent packet.
     pub(super) fn most_packets(&self) -> usize {
         usize::from(self.queue_packets.max(2))
     }
@@ -373,150 +378,155 @@ impl SenderConfig {
     }
 }
 
-/// How a sink behaves.
+/// Options of a sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SinkConfig {
-    /// How datagrams are written; both ends must have the same.
+    /// Encoding of datagrams; both ends must use the same one.
     pub header: Header,
-    /// Senders served at once; more are refused. See `docs/reference/rdca-protocol.md` for the
-    /// octets that each takes.
+    /// Largest number of senders; more are refused. `docs/reference/rdca-protocol.md` has the
+    /// memory for each.
     pub senders: usize,
-    /// Packets held out of order, over all senders: with 300 octets each, 4096 are 1.5 MB.
+    /// Largest number of packets held out of order for all senders: 4096 packets of 300 bytes take
+    /// 1.5 MB.
     pub held_packets: usize,
-    /// Packets held out of order for one sender; what comes beyond is dropped, and asked for later.
+    /// Largest number of packets held out of order for one sender; later packets are dropped and
+    /// requested again.
     pub reorder_packets: u16,
-    /// How a rising delay is told (erratum H6).
+    /// Test for a rising delay (erratum H6).
     pub trend: TrendTest,
-    /// No notification while the packets wait less than this on their way, above the least that was
-    /// seen: 30 ms. A queue of two or three packets is no congestion, and a notification costs
-    /// control load and rate. The paper has none.
+    /// Waiting time above the observed minimum below which there is no notification: 30 ms. A queue
+    /// of two or three packets is no congestion, and a notification costs control load and rate.
+    /// The paper has no such limit.
     pub least_waiting: Duration,
-    /// The same, in intervals between packets, whichever is more, up to 100 ms: 3. On a slow path a
-    /// single packet takes longer than [`SinkConfig::least_waiting`]. The paper has none.
+    /// The same limit in packet intervals: 3. The larger of both limits applies, up to 100 ms. On a
+    /// slow path a single packet takes longer than [`SinkConfig::least_waiting`]. The paper has no
+    /// such limit.
     pub least_waiting_intervals: u8,
-    /// No notification sooner than that many packets of the sender after the last one: it bounds
-    /// the control load of a sender that the network cannot satisfy. 0 by default and in the paper.
+    /// Least number of packets of a sender between two notifications. It bounds the control load of
+    /// a sender that the network cannot satisfy. 0 by default and in the paper.
     pub notice_packets: u16,
-    /// What is said of a queue that stays. `None` in the paper: a queue that is full rises no more,
-    /// and nothing is said.
+    /// Notification of a standing queue. `None` in the paper: the delay of a full queue no longer
+    /// rises, so the sink sends no notification.
     pub standing: Option<Standing>,
-    /// What the receive rate is made of.
+    /// How the receive rate is computed.
     pub receive_rate: ReceiveRate,
-    /// Whether each word of the sink about a stream says what its sender would have if all that are
-    /// held back had the same.
+    /// Whether each message of the sink to a sender reports the fair share: the rate that the
+    /// sender would have if all congested senders had the same rate.
     pub share: ShareReport,
-    /// No notification sooner after the last one (erratum H10).
+    /// Least time between two notifications (erratum H10).
     pub guard: Guard,
-    /// What a notification does to the trip times before it.
+    /// What happens to older trip times on a notification.
     pub after_notice: AfterNotice,
-    /// What the average round trip is made of (erratum H17).
+    /// How the average round-trip time is computed (erratum H17).
     pub rtt: RttSource,
-    /// Round trip before any was measured.
+    /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Duration,
     /// When a SNACK is repeated (erratum H12).
     pub repeat: SnackRepeat,
-    /// A SNACK waits for eight receive intervals after a gap was noticed, at most so long, and at
-    /// least half a round trip, and lists all gaps by then: what a broken path has lost takes one
-    /// SNACK. The sender needs room for what it sends meanwhile. Zero by default and in the paper.
+    /// Upper bound of the delay of a SNACK. The SNACK waits for eight receive intervals after a gap
+    /// was noticed, and at least half a round trip, and then lists all gaps. The losses of a broken
+    /// path then cost one SNACK. The sender needs queue space for the packets that it sends
+    /// meanwhile. Zero by default and in the paper.
     pub collect: Duration,
-    /// A packet has waited for what it took above the least trip time of this time and of as much
-    /// before: 3 s. Notifications empty a queue more often; routes that change, clocks that jump,
-    /// and what clocks drift apart are no queue for longer.
+    /// Period of the minimum trip time: 3 s. A packet has waited for as long as its trip time
+    /// exceeds the minimum of the current and the previous period. Notifications empty a queue more
+    /// often than that. Route changes, clock jumps and clock drift are mistaken for a queue no
+    /// longer than that.
     pub least_span: Duration,
-    /// A sender that was silent for so long is forgotten.
+    /// Silence after which a sender is forgotten.
     pub idle: Duration,
-    /// A stream that has ended is remembered for so long, to confirm it again.
+    /// Time that an ended stream is remembered, so that its end can be confirmed again.
     pub linger: Duration,
 }
 
-/// How a rising delay is told from 16 trip times.
+/// Test for a rising delay over 16 trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TrendTest {
-    /// As printed (Algorithm 1 lines 5 and 6): the variance is higher than after the packet before.
-    /// It says nothing about the direction, and is true of every other packet (erratum H6).
+    /// As printed (Algorithm 1 lines 5 and 6): the variance is higher than after the previous
+    /// packet. The test ignores the direction and is true for every other packet (erratum H6).
     VarianceRose,
-    /// The mean of the newest 8 is above that of the oldest 8 by more than `k_percent`/100 standard
-    /// errors of their difference (erratum H6).
+    /// The mean of the newest 8 exceeds the mean of the oldest 8 by more than `k_percent`/100
+    /// standard errors of the difference (erratum H6).
     Halves {
-        /// The factor k in hundredths. The errata take 2; ours is 3, since each packet asks anew:
-        /// with 2, noise alone rings at 3 packets in 100, more control load than is allowed in all.
+        /// The factor k in hundredths. The errata use 2, the default is 3. Each packet repeats the
+        /// test, so with 2 noise alone triggers at 3 packets in 100, which exceeds the total
+        /// control load allowed.
         k_percent: u16,
     },
 }
 
-/// A queue that stays: each of the last 8 packets has waited for long. Then there is a
-/// notification, too.
+/// Notification of a standing queue: each of the last 8 packets has waited for long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// So long, above the least that was seen.
+    /// Waiting time above the observed minimum.
     pub waiting: Duration,
-    /// What is then said of the receive rate, in percent, 1 to 100: what is left free empties the
-    /// queue; and where all fall by a share and rise by a step, shares become equal (Chiu and Jain,
-    /// 1989).
+    /// Percentage of the receive rate to report, 1 to 100. The unused remainder drains the queue.
+    /// If all senders decrease by a factor and increase by a step, their shares converge (Chiu and
+    /// Jain, 1989).
     pub percent: u8,
 }
 
-/// What the receive rate is made of.
+/// How the receive rate is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReceiveRate {
-    /// The intervals between packets that follow one another (section 3.5.1). Where many are lost
-    /// that is the rate at which they were sent, and who takes it for his own goes on as before.
+    /// From the intervals between consecutive packets (section 3.5.1). Under heavy loss that is the
+    /// sending rate, so a sender that adopts it does not slow down.
     Intervals,
-    /// The same, less the share of packets that did not come at first.
+    /// As `intervals`, reduced by the share of packets that were missing at first.
     LessLosses,
-    /// The intervals between all packets that come, sent again or not: behind a full queue the
-    /// intervals between two that follow one another are those of the path already, and the share
-    /// that was lost has nothing to do with it.
+    /// From the intervals between all arriving packets, retransmitted or not. Behind a full queue
+    /// the intervals between consecutive packets already are those of the path, so the share of
+    /// losses must not reduce them again.
     Arrivals,
 }
 
-/// Whether senders are told their share.
+/// Whether the sink reports the fair share to senders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ShareReport {
-    /// They are not: a sender knows only its own receive rate.
+    /// The share is not reported: a sender knows only its own receive rate.
     Untold,
-    /// They are. Only the sink sees all of them.
+    /// The share is reported. Only the sink sees all senders.
     Told,
 }
 
-/// The time between two notifications.
+/// Least time between two notifications.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Guard {
-    /// Twice the average round trip (section 3.5.2).
+    /// Twice the average round-trip time (section 3.5.2).
     TwiceAverageRtt,
-    /// Four times the trip time of the present packet (Algorithm 1 line 8): the clocks must be
+    /// Four times the trip time of the current packet (Algorithm 1 line 8). The clocks must be
     /// synchronised.
     FourTripTimes,
 }
 
-/// What a notification does to the trip times before it.
+/// What happens to older trip times on a notification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AfterNotice {
-    /// They stay (Algorithm 1): the rise that was answered rings again after the guard time.
+    /// They stay (Algorithm 1): the same rise triggers again after the guard time.
     Keep,
-    /// They are forgotten: the next decision is taken on 16 newer ones.
+    /// They are discarded: the next test needs 16 newer ones.
     Forget,
 }
 
-/// What the average round trip is made of.
+/// How the average round-trip time is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RttSource {
-    /// Twice the trip time (Algorithm 1 line 4): the clocks must be synchronised.
+    /// Twice the trip time (Algorithm 1 line 4). The clocks must be synchronised.
     TwiceTripTime,
-    /// What the sender measured on its own clock when nothing waited, plus what this packet waited
-    /// (erratum H17).
+    /// The round-trip time that the sender measured on its own clock without a queue, plus the
+    /// waiting time of the packet (erratum H17).
     BasePlusWaiting,
 }
 
@@ -527,9 +537,9 @@ pub enum RttSource {
 pub enum SnackRepeat {
     /// After each average round trip (erratum H12).
     RoundTrip,
-    /// After one and a half round trips and a receive interval for each missing packet, which a
-    /// sender that paces needs to send all of them; then after twice, four times, and from then on
-    /// eight times as long.
+    /// After 1.5 round trips and one receive interval per missing packet, the time that a paced
+    /// sender needs to retransmit all of them. Then after twice, four times and at most eight times
+    /// as long.
     Patient,
 }
 
@@ -578,5 +588,5 @@ impl SinkConfig {
     }
 }
 
-/// Bytes that an application writes at once at most: a sink joins no more.
+/// Largest number of bytes that an application writes at once; a sink joins no more pieces.
 pub(super) const LONGEST: usize = 65_535;

@@ -9,7 +9,8 @@ use super::arrivals::Arrivals;
 use super::trip::micros;
 use crate::time::{Duration, Instant};
 
-/// A sender of few packets has long intervals, and a queue of others before it all the same.
+/// Upper limit of the tolerated queueing delay. A sender with few packets has long intervals, but
+/// its packets still wait behind those of others.
 pub(super) const MOST_TOLERATED: Duration = Duration::from_millis(100);
 /// This many consecutive packets that have waited show a queue.
 const RUN: u32 = 16;
@@ -48,7 +49,7 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// A packet has come that has waited, or not.
+    /// Records a packet and its queueing delay.
     pub(super) fn observe(&mut self, now: Instant, waiting: Duration, tolerated: Duration) {
         self.arrivals.came(now);
         // On a slow path the transmission of a single packet takes longer than the tolerated wait.
@@ -75,12 +76,12 @@ impl Crowd {
         self.run >= RUN || self.lost > LOSSY
     }
 
-    /// The shortest wait of late; zero if none is known.
+    /// The shortest recent queueing delay; zero if unknown.
     pub(super) fn waiting(&self) -> Duration {
         if self.run >= RUN { self.least } else { Duration::ZERO }
     }
 
-    /// Whether the senders are to be told now.
+    /// Whether the senders must be notified now.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         // Far fewer packets arrive than at the last notification: that share was too high, and the
         // guard time, measured through a full queue, is too long.
@@ -88,9 +89,9 @@ impl Crowd {
         self.waits() && (now >= self.quiet || fell)
     }
 
-    /// The level that senders share, in 1/1024 packets: those above it are to be told the rate of
-    /// that level. `carried` is how many packets of each sender have arrived of late. `None` for a
-    /// single sender: the trend of its own delay suffices.
+    /// The level that senders share, in 1/1024 packets: senders above it are notified of the rate
+    /// of that level. `carried` is the number of recent packets of each sender. `None` for a single
+    /// sender: the trend of its own delay suffices.
     pub(super) fn share(
         &mut self,
         now: Instant,
@@ -124,8 +125,8 @@ impl Crowd {
         Some(level)
     }
 
-    /// The interval between packets of a sender at the level, microseconds; 0 if there was no
-    /// notification of late.
+    /// The interval between packets of a sender at the level in microseconds; 0 without a recent
+    /// notification.
     pub(super) fn interval(&self, now: Instant) -> u32 {
         let good = self.share > 0 && now.saturating_since(self.told) < GOOD;
         if good { self.share } else { 0 }

@@ -1,14 +1,14 @@
-//! The next of many deadlines, without looking at all of them.
+//! The earliest of many deadlines, without a search through all of them.
 
 use alloc::vec::Vec;
 
 use crate::time::Instant;
 
-/// Not in the heap.
+/// Place of a slot that is not in the heap.
 const OUT: u32 = u32::MAX;
 
-/// One deadline at most for each of the slots 0.., in a binary heap that knows where each slot
-/// stands.
+/// At most one deadline for each of the slots 0.., in a binary heap that tracks the place of each
+/// slot.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     heap: Vec<(Instant, u32)>,
@@ -21,7 +21,7 @@ impl Deadlines {
         self.heap.first().map(|(at, slot)| (*at, *slot as usize))
     }
 
-    /// The deadline of `slot` is `at` from now on.
+    /// Sets or removes the deadline of `slot`.
     pub(super) fn set(&mut self, slot: usize, at: Option<Instant>) {
         if self.places.len() <= slot {
             self.places.resize(slot + 1, OUT);

@@ -1,5 +1,4 @@
-//! The application's data, put together again from the packets that it was cut into (section
-//! 3.2.1).
+//! Reassembly of the application's data from packets (section 3.2.1).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,7 +8,7 @@ use bytes::Bytes;
 
 use super::config::LONGEST;
 
-/// What has come of the data that is next, if it is not whole yet.
+/// The received part of the next data, if it is incomplete.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces(Option<Box<Begun>>);
 
@@ -19,11 +18,11 @@ struct Begun {
     bytes: Vec<u8>,
 }
 
-/// What the application is told of a packet: data that will never be whole, then data that is.
+/// Result of a packet for the application: data that will never be complete, then complete data.
 type Told = (Option<Range>, Option<(Seq, Bytes)>);
 
 impl Pieces {
-    /// Takes the packet that is next in order.
+    /// Takes the next packet in order.
     pub(super) fn take(&mut self, seq: Seq, piece: Piece, payload: Bytes) -> Told {
         match piece {
             Piece::Whole => (self.give_up(seq), Some((seq, payload))),
@@ -33,6 +32,8 @@ impl Pieces {
                 (gone, None)
             }
             Piece::Middle | Piece::Last => {
+                // The limit on the length keeps a sender from filling the memory with data that
+                // never ends.
                 let Some(begun) = self.0.as_mut().filter(|b| b.bytes.len() + payload.len() <= LONGEST) else {
                     let end = seq + 1;
                     return (Some(self.give_up(end).unwrap_or(Range { start: seq, end })), None);
@@ -44,17 +45,17 @@ impl Pieces {
         }
     }
 
-    /// The packets that are next are gone, and with them what has come of the same data.
+    /// Handles the loss of the next packets. Received parts of the same data are lost with them.
     pub(super) fn gone(&mut self, range: Range) -> Range {
         self.give_up(range.end).unwrap_or(range)
     }
 
-    /// Nothing follows what has come, up to `end`.
+    /// Drops the incomplete data, which then ends before `end`.
     pub(super) fn give_up(&mut self, end: Seq) -> Option<Range> {
         self.0.take().map(|begun| Range { start: begun.first, end })
     }
 
-    /// The first packet of the data that is not whole.
+    /// Number of the first packet of the incomplete data.
     pub(super) fn begun(&self) -> Option<Seq> {
         self.0.as_ref().map(|begun| begun.first)
     }
@@ -81,7 +82,7 @@ mod tests {
         let mut take = |seq, piece| pieces.take(Seq(seq), piece, Bytes::new());
         assert_eq!(take(5, Piece::Middle), (Some(range(5, 6)), None));
         assert_eq!(take(6, Piece::Last), (Some(range(6, 7)), None));
-        // A sender that does not keep the order of pieces.
+        // A sender that violates the order of pieces.
         assert_eq!(take(7, Piece::First), (None, None));
         assert_eq!(take(8, Piece::First), (Some(range(7, 8)), None));
         assert_eq!(take(9, Piece::Whole), (Some(range(8, 9)), Some((Seq(9), Bytes::new()))));

@@ -1,4 +1,4 @@
-//! The Sender Queue, with the Sender Loss List as marks in it (section 3.4).
+//! The Sender Queue. The Sender Loss List is a mark on its packets (section 3.4).
 
 use alloc::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use bytes::Bytes;
 
 use crate::time::{Duration, Instant};
 
-/// One packet, from the application's `write` until it is confirmed or, when room is needed,
-/// presumed to have arrived.
+/// A packet, from the application's `write` until it is confirmed. If the queue needs space, a
+/// packet may be presumed to have arrived.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
     pub payload: Bytes,
     pub piece: Piece,
-    /// When it was sent last.
+    /// Time of the last transmission.
     pub sent: Instant,
-    /// It stands in the Loss List.
+    /// Whether the packet is in the Loss List.
     wanted: bool,
     pub repeated: bool,
 }
 
-/// The queue: packets that were sent, then those that were not.
+/// The queue: first the transmitted packets, then the packets not yet sent.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     packets: VecDeque<Packet>,
@@ -42,22 +42,22 @@ impl Queue {
         self.packets.len() - self.sent
     }
 
-    /// Packets in the Loss List.
+    /// Number of packets in the Loss List.
     pub(super) fn wanted(&self) -> usize {
         self.wanted
     }
 
-    /// The first packet that is retained.
+    /// Number of the first packet in the queue.
     pub(super) fn first(&self) -> Seq {
         self.first
     }
 
-    /// The first packet that was not sent.
+    /// Number of the first packet not yet sent.
     pub(super) fn next_unsent(&self) -> Seq {
         self.first + self.sent as u32
     }
 
-    /// One past the last packet.
+    /// Number after the last packet.
     pub(super) fn end(&self) -> Seq {
         self.first + self.packets.len() as u32
     }
@@ -74,7 +74,7 @@ impl Queue {
         seq
     }
 
-    /// The packet to send now: the Loss List goes first.
+    /// Returns the packet to send next. The Loss List has priority over new packets.
     pub(super) fn send(&mut self, now: Instant) -> Option<(Seq, &Packet)> {
         let wanted = self.packets.iter().take(self.sent).position(|packet| packet.wanted);
         let at = match wanted {
@@ -93,15 +93,15 @@ impl Queue {
         Some((self.first + at as u32, packet))
     }
 
-    /// Everything before `next` has arrived.
+    /// Removes all packets before `next`, which have arrived.
     pub(super) fn confirm(&mut self, next: Seq) {
         while self.sent > 0 && self.first.lt(next) {
             self.release();
         }
     }
 
-    /// Enters packets into the Loss List, but none that was sent within `on_its_way`: who asks
-    /// cannot know of that copy.
+    /// Adds packets to the Loss List, except those sent within `on_its_way`: the sink cannot yet
+    /// have received that copy when it sent its request.
     pub(super) fn want(&mut self, range: Range, now: Instant, on_its_way: Duration) {
         let range = range.within(Range { start: self.first, end: self.next_unsent() });
         let from = range.start.distance(self.first).max(0) as usize;
@@ -113,15 +113,15 @@ impl Queue {
         }
     }
 
-    /// When the first `packets` may be presumed to have arrived; `None` if one was not sent, or is
-    /// in the Loss List.
+    /// Returns when the first `packets` may be presumed to have arrived; `None` if one of them was
+    /// not sent or is in the Loss List.
     pub(super) fn releasable(&self, packets: usize, retention: Duration) -> Option<Instant> {
         let first = self.packets.iter().take(packets);
         let may_go = packets <= self.sent && !first.clone().any(|packet| packet.wanted);
         first.map(|packet| packet.sent + retention).max().filter(|_| may_go)
     }
 
-    /// Lets the first packet go.
+    /// Removes the first packet.
     pub(super) fn release(&mut self) {
         if let Some(packet) = self.packets.pop_front() {
             self.sent -= 1;
@@ -130,15 +130,15 @@ impl Queue {
         }
     }
 
-    /// Lets all go that were sent.
+    /// Removes all transmitted packets.
     pub(super) fn release_sent(&mut self) {
         while self.sent > 0 {
             self.release();
         }
     }
 
-    /// Packets on their way: what was sent less than a round trip ago counts as not yet
-    /// acknowledged (section 3.4). And when the first of them no longer will.
+    /// Returns the number of packets in flight, and when the first of them leaves this state. A
+    /// packet sent less than a round-trip time ago counts as not yet acknowledged (section 3.4).
     pub(super) fn in_flight(&self, now: Instant, rtt: Duration) -> (u32, Option<Instant>) {
         let flying =
             self.packets.iter().take(self.sent).map(|packet| packet.sent + rtt).filter(|until| *until > now);
@@ -147,6 +147,6 @@ impl Queue {
         })
     }
 
-    /// Octets of one packet without its payload.
+    /// Memory for one packet in bytes, without its payload.
     pub(super) const PER_PACKET: usize = size_of::<Packet>();
 }

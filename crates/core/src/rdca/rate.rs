@@ -1,5 +1,5 @@
-//! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole octets
-//! per second, as the paper counts them.
+//! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole bytes
+//! per second, as in the paper.
 
 mod rise;
 
@@ -10,20 +10,21 @@ use super::trip::{as_micros, micros};
 use crate::time::{Duration, Instant};
 use rise::Rise;
 
-/// Which phase a sender is in.
+/// The phase of a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Phase {
-    /// The window alone drives it, and grows (section 3.3.1).
+    /// The window alone limits the sender, and it grows (section 3.3.1).
     Start,
-    /// The rate drives it, the window follows (section 3.3.2).
+    /// The rate limits the sender, and the window follows the rate (section 3.3.2).
     Controlled,
 }
 
-/// What limits the sender's packets.
+/// The limits of a sender's transmissions.
 #[derive(Clone, Debug)]
 pub(super) struct RateControl {
     state: State,
-    /// The average round trip: the sink's, or what was measured before it said any.
+    /// The average round-trip time: the sink's value, or the sender's own measurement until the
+    /// sink reports one.
     pub rtt: Duration,
     sent: Sent,
 }
@@ -34,11 +35,11 @@ enum State {
     Controlled(Rise),
 }
 
-/// How fast packets are in fact sent.
+/// The achieved sending rate.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     last: Option<Instant>,
-    /// The average interval, microseconds, with a weight of 1/16; 0: not known.
+    /// The average interval between packets in microseconds, with a weight of 1/16; 0 if unknown.
     interval: u32,
 }
 
@@ -56,8 +57,9 @@ impl RateControl {
         }
     }
 
-    /// Packets that may be on their way. In the controlled phase it follows the present rate
-    /// (erratum H8): whole packets less than a real number W are those up to the next whole number.
+    /// Returns the largest number of packets in flight. In the controlled phase it follows the
+    /// current rate. Erratum H8: the paper permits a packet while fewer than W are in flight, with
+    /// a real number W, so W is rounded up.
     pub(super) fn window(&self, config: &SenderConfig) -> u32 {
         match self.state {
             State::Start { window, .. } => window,
@@ -70,7 +72,7 @@ impl RateControl {
         }
     }
 
-    /// Octets per second: the rate, or W/RTT in the start phase (erratum H13).
+    /// Returns the rate in bytes per second: in the start phase W/RTT (erratum H13).
     pub(super) fn rate(&self, config: &SenderConfig) -> u32 {
         match self.state {
             State::Start { window, .. } => {
@@ -82,12 +84,12 @@ impl RateControl {
         }
     }
 
-    /// The time between two packets at the present rate (Algorithm 2 line 8, erratum H7).
+    /// Returns the time between two packets at the current rate (Algorithm 2 line 8, erratum H7).
     pub(super) fn interval(&self, config: &SenderConfig) -> Duration {
         Duration::from_secs(1).mul_ratio(u64::from(packet(config)), u64::from(self.rate(config)))
     }
 
-    /// The same, as far as it spaces packets.
+    /// Returns the pacing interval, which is zero if packets are sent in bursts.
     pub(super) fn spacing(&self, config: &SenderConfig) -> Duration {
         match (&self.state, config.start_pacing) {
             (State::Start { .. }, StartPacing::Burst) => Duration::ZERO,
@@ -95,7 +97,7 @@ impl RateControl {
         }
     }
 
-    /// When the window grows next of itself.
+    /// Returns when the window next grows by itself.
     pub(super) fn grows(&self) -> Option<Instant> {
         match self.state {
             State::Start { grows, .. } => Some(grows),
@@ -103,8 +105,8 @@ impl RateControl {
         }
     }
 
-    /// Carries out the growth up to `now`. Nothing is done in between: 100 timers a second would do
-    /// the same.
+    /// Applies the growth up to `now` in one step. A timer for each growth step, 100 a second,
+    /// would give the same result at a higher cost.
     pub(super) fn grow(&mut self, now: Instant, config: &SenderConfig, limits: bool) {
         let (growth, used) = (config.growth, self.used(config));
         match &mut self.state {
@@ -119,20 +121,20 @@ impl RateControl {
                 *grows += config.start_every.max(TICK) * steps;
                 *used = limits;
             }
-            // What cannot be used is no rate.
+            // A rate that the sender does not use says nothing about the path, so it must not grow.
             State::Controlled(rise) if growth == Growth::WhenUsed && rise.rate / 2 > used => rise.pause(now),
             State::Controlled(rise) => rise.advance(now, config, self.rtt),
         }
     }
 
-    /// The application had nothing to send until now: what was not used does not grow.
+    /// Notes that the application had nothing to send until `now`; an unused rate does not grow.
     pub(super) fn idle_until(&mut self, now: Instant, config: &SenderConfig) {
         if let (State::Controlled(rise), Growth::WhenUsed) = (&mut self.state, config.growth) {
             rise.pause(now);
         }
     }
 
-    /// Nothing could be sent until now: there was no path. What was not used does not grow.
+    /// Notes that there was no path until `now`; an unused rate does not grow.
     pub(super) fn resume(&mut self, now: Instant, config: &SenderConfig) {
         self.sent.last = None;
         if config.growth == Growth::WhenUsed {
@@ -143,11 +145,12 @@ impl RateControl {
         }
     }
 
-    /// A packet goes out.
+    /// Records a transmission.
     pub(super) fn sends(&mut self, now: Instant) {
         let Sent { last, interval } = &mut self.sent;
         if let Some(last) = last.replace(now) {
-            // A pause of the application counts like a few intervals.
+            // A pause of the application counts as at most four intervals, so that it does not
+            // distort the average.
             let most = if *interval == 0 { MOST_INTERVAL } else { interval.saturating_mul(4) };
             let sample = as_micros(now.saturating_since(last)).min(most).max(1);
             let average = (u64::from(*interval) * 15 + u64::from(sample)).div_ceil(16);
@@ -155,14 +158,14 @@ impl RateControl {
         }
     }
 
-    /// What is used of the rate.
+    /// Returns the part of the rate that is in use.
     fn used(&self, config: &SenderConfig) -> u32 {
         let rate = self.rate(config);
         rate_of(config, self.sent.interval).map_or(rate, |sent| rate.min(sent))
     }
 
-    /// A congestion notification: the rate becomes the receive rate (Algorithm 2 line 3), if the
-    /// sink knows it; else it stays what it is (erratum H16).
+    /// Handles a congestion notification: the rate becomes the receive rate (Algorithm 2 line 3) if
+    /// the sink knows it. Otherwise the rate stays unchanged (erratum H16).
     pub(super) fn notified(
         &mut self,
         now: Instant,
@@ -177,6 +180,8 @@ impl RateControl {
             (None, _) => self.rate(config),
             (Some(received), Notice::Exact) => with_headroom(received),
             (Some(received), Notice::Plausible) => {
+                // A sink cannot receive faster than this sender sends: a reported rate far above
+                // the used rate is a measurement error.
                 let used = self.used(config);
                 with_headroom(received.min(used.saturating_add(used / 4)))
             }
@@ -187,8 +192,8 @@ impl RateControl {
         self.set(now, config, rate);
     }
 
-    /// A SNACK. The first ends the start phase, at W/RTT (erratum H13); later ones act as
-    /// notifications do, or not.
+    /// Handles a SNACK. The first one ends the start phase at the rate W/RTT (erratum H13). Later
+    /// ones act like notifications, depending on the configuration.
     pub(super) fn lost(
         &mut self,
         now: Instant,
@@ -216,8 +221,9 @@ impl RateControl {
         }
     }
 
-    /// The path has broken.
+    /// Handles a broken path.
     pub(super) fn broken(&mut self, now: Instant, config: &SenderConfig) {
+        // One outage can be reported several times; only the first report reduces the rate.
         let again = matches!(&self.state, State::Controlled(rise) if rise.calm_for(now) < ONE_TROUBLE);
         if config.broken_percent >= 100 || again {
             return;
@@ -230,7 +236,8 @@ impl RateControl {
         }
     }
 
-    /// The sink has said what each sender has: the start phase goes no higher.
+    /// Applies the share of each sender that the sink has reported: the start phase does not exceed
+    /// it.
     pub(super) fn told(&mut self, now: Instant, config: &SenderConfig, report: &Report) {
         if let (Phase::Start, Some(share)) = (self.phase(), rate_of(config, report.share))
             && share < self.rate(config)
@@ -253,17 +260,18 @@ impl RateControl {
         }
     }
 
-    /// When the last packet was sent, unless there was no path since.
+    /// Returns the time of the last transmission, unless the path was lost since.
     pub(super) fn last_sent(&self) -> Option<Instant> {
         self.sent.last
     }
 
-    /// The average time between two packets, as far as it is known.
+    /// Returns the average time between two packets, zero if unknown.
     pub(super) fn pause(&self) -> Duration {
         micros(self.sent.interval)
     }
 
-    /// The sink's average round trip, microseconds; 0 if it knows none.
+    /// Sets the average round-trip time of the sink in microseconds; 0 means unknown and is
+    /// ignored.
     pub(super) fn set_rtt(&mut self, rtt: u32) {
         if rtt > 0 {
             self.rtt = micros(rtt);
@@ -271,32 +279,33 @@ impl RateControl {
     }
 }
 
-/// Octets of the packet that rates are counted in.
+/// Size in bytes of the packets in which rates are counted.
 fn packet(config: &SenderConfig) -> u16 {
     config.datagram.max(MAX_DATA_HEADER as u16 + 1)
 }
 
-/// Octets per second of packets that come at an interval in microseconds; `None`: it is not known.
+/// Converts an interval between packets in microseconds to bytes per second; `None` for an unknown
+/// interval (0).
 fn rate_of(config: &SenderConfig, interval: u32) -> Option<u32> {
     let second = 1_000_000 * u64::from(packet(config));
     let rate = second.checked_div(u64::from(interval))?;
     Some(rate.min(u64::from(MOST_RATE)) as u32)
 }
 
-/// How many whole intervals lie between two instants.
+/// Number of whole intervals between two instants.
 fn intervals(now: Instant, since: Instant, every: Duration) -> u64 {
     now.saturating_since(since).as_nanos() / every.max(TICK).as_nanos()
 }
 
-/// Octets per second that no rate exceeds: 1 GB/s.
+/// Upper limit of all rates in bytes per second: 1 GB/s.
 const MOST_RATE: u32 = 1_000_000_000;
-/// Packets that no window exceeds.
+/// Upper limit of all windows in packets.
 const MOST_WINDOW: u64 = 65_535;
-/// Microseconds between two packets that no average exceeds.
+/// Upper limit of the average interval between packets in microseconds.
 const MOST_INTERVAL: u32 = 60_000_000;
-/// Whatever happens within this time after a cut of the rate is the same trouble.
+/// Events within this time after a reduction of the rate belong to the same disturbance.
 const ONE_TROUBLE: Duration = Duration::from_secs(1);
-/// No interval is shorter, whatever the configuration says: time must move on.
+/// Lower limit of all intervals: zero in a configuration would stop time and divide by zero.
 const TICK: Duration = Duration::from_micros(1);
 
 #[cfg(test)]

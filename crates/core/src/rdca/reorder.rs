@@ -1,7 +1,7 @@
-//! What a sink holds of a stream, and what is missing: the Sink Loss List (section 3.4).
+//! Received packets of a stream, and the Sink Loss List of missing ones (section 3.4).
 //!
-//! The list is not kept apart: what is missing stands before each packet that is held. All streams
-//! share one pool of places, so that memory is bounded for all of them together.
+//! The list has no storage of its own: each held packet records the gap before it. All streams
+//! share one pool of places, which bounds the memory of all of them together.
 
 use alloc::vec::Vec;
 
@@ -10,29 +10,30 @@ use bytes::Bytes;
 
 use crate::time::Instant;
 
-/// No place.
+/// Index that means no place.
 const NONE: u32 = u32::MAX;
-/// A stream's packets are no further apart: a range in a datagram has two octets for its length.
+/// Largest distance between two packets of a stream: the length of a range has two bytes in a
+/// datagram.
 const SPAN: u32 = 60_000;
 
-/// A gap, and when it is to be asked for.
+/// A gap of missing packets, and when to request it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Gap {
-    /// The next SNACK that lists it.
+    /// Time of the next SNACK that lists the gap.
     pub due: Instant,
-    /// SNACKs that have.
+    /// Number of SNACKs that have listed it.
     pub asked: u8,
 }
 
 #[derive(Debug)]
 struct Held {
     seq: Seq,
-    /// 1 for a packet; any number of packets that are gone.
+    /// Number of packets: 1 for a received packet, any number for lost ones.
     len: u32,
     piece: Piece,
-    /// `None`: gone.
+    /// `None` for lost packets.
     payload: Option<Bytes>,
-    /// The gap before it, if there is one.
+    /// The gap before this entry, if there is one.
     gap: Gap,
     next: u32,
 }
@@ -41,7 +42,7 @@ struct Held {
 #[derive(Debug)]
 pub(super) struct Pool {
     held: Vec<Held>,
-    /// The first of those that are free.
+    /// The first free place.
     free: u32,
     used: usize,
     most: usize,
@@ -56,7 +57,7 @@ impl Pool {
         self.used
     }
 
-    /// Octets of a place, without the packet.
+    /// Size of a place in bytes, without the packet.
     pub(super) const PLACE: usize = size_of::<Held>();
 
     fn take(&mut self, held: Held) -> Option<u32> {
@@ -83,38 +84,39 @@ impl Pool {
     }
 }
 
-/// What became of a packet.
+/// Result of the insertion of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Placed {
-    /// It is the next one for the application. It needs no place, so a full pool keeps nothing
-    /// waiting for ever.
+    /// The packet is the next one for the application. It needs no place, so a full pool cannot
+    /// block a stream forever.
     Next,
-    /// It is held for later.
+    /// The packet is held for later.
     Held,
-    /// It was there, or is gone.
+    /// The packet was received before, or counts as lost.
     Known,
-    /// There is no room; it counts as missing.
+    /// There is no space; the packet counts as missing.
     NoRoom,
 }
 
-/// What is ready for the application.
+/// Output for the application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ready {
     Packet(Seq, Piece, Bytes),
     Gone(Range),
 }
 
-/// One stream.
+/// The reorder state of one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Reorder {
     /// The next packet for the application.
     next: Seq,
-    /// One past the last packet that is known to have been sent.
+    /// Number after the last packet that is known to have been sent.
     end: Seq,
+    // First and number of places of the stream in the pool, and their limit.
     first: u32,
     count: u16,
     most: u16,
-    /// The gap after the last that is held, if there is one.
+    /// The gap after the last held packet, if there is one.
     tail: Gap,
 }
 
@@ -132,13 +134,12 @@ impl Reorder {
         self.end
     }
 
-    /// Nothing is missing of what is known to have been sent.
+    /// Whether no packet that was sent is missing.
     pub(super) fn is_whole(&self) -> bool {
         self.next == self.end
     }
 
-    /// Takes a packet. What is missing before it is asked for at `due`, unless it was known to be
-    /// missing.
+    /// Inserts a packet. A new gap before it is requested at `due`.
     pub(super) fn insert(
         &mut self,
         pool: &mut Pool,
@@ -172,7 +173,7 @@ impl Reorder {
         }
     }
 
-    /// The sender says that it has sent everything before `end`.
+    /// Notes that the sender has sent all packets before `end`.
     pub(super) fn extend(&mut self, end: Seq, due: Instant, pool: &Pool) {
         let most = self.next + SPAN;
         let end = end.min(most);
@@ -184,8 +185,8 @@ impl Reorder {
         }
     }
 
-    /// The sender has no more of `range`: what is missing of it is gone. The answer is what comes
-    /// next for the application; the rest is popped when its turn comes.
+    /// Marks the missing packets of `range` as lost, because the sender no longer has them. Returns
+    /// the part that is next for the application; the rest follows through [`Reorder::pop`].
     pub(super) fn give_up(&mut self, pool: &mut Pool, range: Range) -> Option<Range> {
         let mut range = range.within(Range { start: self.next, end: self.end });
         let mut first = None;
@@ -203,7 +204,8 @@ impl Reorder {
                 first = Some(Range { start: self.next, end });
                 self.next = end;
             } else if !self.put(pool, (before, after), (range.start, len, None), Instant::ZERO) {
-                // Without a place it stays missing; the sink will ask again and be told again.
+                // Without a place the range stays missing; the sink requests it again, and the
+                // sender repeats its answer.
                 break;
             }
             range.start = end;
@@ -211,7 +213,7 @@ impl Reorder {
         first
     }
 
-    /// What the application is given next, in order.
+    /// Returns the next item for the application in order, if there is one.
     pub(super) fn pop(&mut self, pool: &mut Pool) -> Option<Ready> {
         let held = pool.held.get(self.first as usize)?;
         if held.seq != self.next {
@@ -227,7 +229,7 @@ impl Reorder {
         })
     }
 
-    /// Gives all places back.
+    /// Returns all places to the pool.
     pub(super) fn clear(&mut self, pool: &mut Pool) {
         while self.first != NONE {
             let next = pool.held[self.first as usize].next;
@@ -237,23 +239,24 @@ impl Reorder {
         self.count = 0;
     }
 
-    /// When the first gap is to be asked for.
+    /// When the first gap must be requested.
     pub(super) fn due(&self, pool: &Pool) -> Option<Instant> {
         self.gaps(pool).map(|(_, gap)| gap.due).min()
     }
 
-    /// Packets that are missing.
+    /// Number of missing packets.
     pub(super) fn missing(&self, pool: &Pool) -> u32 {
         self.gaps(pool).map(|(range, _)| range.len()).sum()
     }
 
-    /// Every gap is due at `now`.
+    /// Makes every gap due at `now`.
     pub(super) fn hurry(&mut self, pool: &mut Pool, now: Instant) {
         self.each_gap(pool, |_, gap| gap.due = now);
     }
 
-    /// What is due at `now`, as much as one SNACK takes, and with it what is due until `collected`
-    /// for the first time; it is due again when `again` says, by how often it was asked for.
+    /// Returns the gaps due at `now`, as many as fit into one SNACK. Includes gaps that are due for
+    /// the first time until `collected`, to save a further SNACK. `again` gives the next due time
+    /// from the number of earlier requests.
     pub(super) fn ask(
         &mut self,
         pool: &mut Pool,
@@ -306,8 +309,8 @@ impl Reorder {
         }
     }
 
-    /// The places before and after `seq`: the last that begins at or before it, and the first that
-    /// begins after.
+    /// Returns the places around `seq`: the last one that begins at or before it, and the first one
+    /// that begins after it.
     fn around(&self, pool: &Pool, seq: Seq) -> (Option<u32>, Option<u32>) {
         let (mut before, mut after) = (None, self.first);
         while let Some(held) = pool.held.get(after as usize)
@@ -328,8 +331,7 @@ impl Reorder {
         end
     }
 
-    /// Puts something into a gap, or behind the end; what is missing before it keeps the time at
-    /// which it is due.
+    /// Inserts an entry into a gap or after the end. The gap before it keeps its due time.
     fn put(
         &mut self,
         pool: &mut Pool,
@@ -340,7 +342,7 @@ impl Reorder {
         let behind = before.map_or(self.next, |place| end_of(&pool.held[place as usize]));
         let gap = match after {
             Some(after) => pool.held[after as usize].gap,
-            // Two gaps at the end that have no packet between them are one, with the time of the
+            // Two gaps at the end without a packet between them merge, with the due time of the
             // first.
             None if behind.lt(self.end) => self.tail,
             None => Gap { due, asked: 0 },
@@ -369,8 +371,7 @@ mod tests {
     use super::*;
     use anabranch_testkit::prng::Prng;
 
-    /// What is known of each packet from `next` on: there, or gone; what does not stand here is
-    /// missing.
+    /// Known packets from `next` on: received (`true`) or lost (`false`); all others are missing.
     struct Oracle {
         next: u32,
         end: u32,
@@ -388,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Every packet that comes out, one by one, and whether it was there.
+    /// Every packet of the output one by one, with whether it was received.
     fn pop(reorder: &mut Reorder, pool: &mut Pool) -> Vec<(u32, bool)> {
         let mut out = Vec::new();
         while let Some(ready) = reorder.pop(pool) {
@@ -461,7 +462,8 @@ mod tests {
         (0..300).for_each(run);
     }
 
-    /// Found by fuzzing: such a range was once taken, and the sink asked for nothing without end.
+    /// Regression test from fuzzing: a range this far away was accepted, and the sink sent SNACKs
+    /// forever.
     #[test]
     fn what_is_given_up_half_the_numbers_away_changes_nothing() {
         let mut pool = Pool::new(10);

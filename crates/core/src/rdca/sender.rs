@@ -15,32 +15,32 @@ use super::told::Told;
 use super::trip::{Least, micros};
 use crate::time::{Duration, Instant};
 
-/// What a sender tells its owner, in order.
+/// An event for the owner of a sender, in the order of reporting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SenderEvent {
-    /// The sink has answered: the stream is open, for the first time or anew.
+    /// The sink has answered: the stream is open, for the first time or again.
     Opened,
-    /// The sink has said that everything before this packet was delivered, or reported as gone.
-    /// Comes with whatever the sink says, so seldom.
+    /// The sink has confirmed that all packets before `next` were delivered or reported as gone.
+    /// The confirmation is part of other messages of the sink, so this event is rare.
     Confirmed {
-        /// One past the last of them.
+        /// One past the last confirmed packet.
         next: Seq,
     },
-    /// There is room again, after [`Sender::write`] had refused for want of it.
+    /// There is room again after [`Sender::write`] has refused data for lack of it.
     Writable,
-    /// The sink has asked for these packets, and they are not retained any more. They are lost,
-    /// unless a late copy arrives.
+    /// The sink has requested these packets, but they are no longer retained. They are lost unless
+    /// a late copy arrives.
     Gone(Range),
-    /// The sink knows nothing of the stream: it has restarted, or has forgotten it. Whether these
-    /// packets, sent and not confirmed, were delivered is unknown; they are not sent again. What
-    /// was not sent goes on in a new stream.
+    /// The sink does not know the stream: it has restarted or has forgotten it. The packets in
+    /// `unknown` were sent and not confirmed; whether they were delivered is unknown, and they are
+    /// not sent again. Unsent packets continue in a new stream.
     SinkLost {
-        /// Which.
+        /// The sent and unconfirmed packets.
         unknown: Range,
     },
-    /// The stream is over.
+    /// The stream is closed.
     Closed {
-        /// How.
+        /// Reason of the end.
         outcome: Outcome,
         /// Packets that were sent and not confirmed: they may have arrived or not. Empty if
         /// complete.
@@ -50,88 +50,88 @@ pub enum SenderEvent {
     },
 }
 
-/// How a stream ended at the sender.
+/// Reason for the end of a stream at the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
-    /// The sink has confirmed that every packet was delivered, but those that were reported as gone
-    /// or unknown.
+    /// The sink has confirmed the delivery of every packet, except those reported as gone or
+    /// unknown.
     Complete,
-    /// The sink does not answer.
+    /// The sink did not answer.
     NoAnswer,
-    /// The sink takes no stream.
+    /// The sink refused the stream.
     Refused(RefuseReason),
-    /// The sink has lost the stream when all had been sent.
+    /// The sink has lost the stream after all packets were sent.
     SinkLost,
-    /// The sink has given it up.
+    /// The sink has aborted the stream.
     Reset,
-    /// The owner has ([`Sender::abort`]).
+    /// The owner has called [`Sender::abort`].
     Aborted,
 }
 
-/// Why a packet is not taken.
+/// Why [`Sender::write`] refuses data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The queue has no room for now; [`SenderEvent::Writable`] will say when it has.
+    /// The queue is full; [`SenderEvent::Writable`] follows when it has room.
     #[error("the queue is full")]
     Full,
-    /// The data would take more than half of the queue: see [`Sender::longest`].
+    /// The data exceeds half of the queue: see [`Sender::longest`].
     #[error("the packet has {octets} bytes, and half of the queue has room for {most}")]
     TooLong {
-        /// Bytes of the data.
+        /// Length of the data in bytes.
         octets: usize,
-        /// [`Sender::longest`].
+        /// The limit, [`Sender::longest`].
         most: usize,
     },
-    /// The stream is closed, or closing.
+    /// The stream is closed or closing.
     #[error("the stream is closed")]
     Closed,
 }
 
-/// What a sender has counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SenderCounters {
-    /// Datagrams that cannot be read.
+    /// Datagrams that could not be decoded.
     pub malformed: u32,
-    /// Messages of another stream, or from the wrong side.
+    /// Messages of another stream or of the wrong direction.
     pub strange: u32,
     /// Packets sent for the first time.
     pub packets: u32,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub repeated: u32,
-    /// Requests, probes, notices and resets sent: this side's control load.
+    /// Requests, probes, notices and resets sent: the control load of the sender.
     pub control: u32,
     /// SNACKs received.
     pub snacks: u32,
     /// Congestion notifications received.
     pub congestions: u32,
-    /// Packets let go unconfirmed, presumed to have arrived (section 3.4).
+    /// Packets discarded without confirmation, presumed to have arrived (section 3.4).
     pub presumed: u32,
 }
 
-/// How a sender stands, for reports.
+/// State of a sender, for reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderInfo {
-    /// The phase.
+    /// Phase of the rate control.
     pub phase: Phase,
-    /// Octets per second.
+    /// Rate in bytes per second.
     pub rate: u32,
-    /// Packets.
+    /// Window in packets.
     pub window: u32,
-    /// The average round trip.
+    /// Average round-trip time.
     pub rtt: Duration,
-    /// Packets in the queue, sent or not.
+    /// Packets in the queue, sent or unsent.
     pub queued: usize,
-    /// Those of them that were not sent.
+    /// Unsent packets in the queue.
     pub unsent: usize,
-    /// What was counted.
+    /// Counters.
     pub counters: SenderCounters,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Idle,
-    /// Asking the sink: `due` is when the next request goes out, `tries` how many have.
+    /// Requesting a stream: the next request is sent at `due`; `tries` were sent.
     Opening {
         due: Instant,
         tries: u8,
@@ -140,43 +140,43 @@ enum State {
     Closed,
 }
 
-/// What the owner wants of the stream's end.
+/// Whether the owner has closed the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Closing {
     No,
     Yes,
 }
 
-/// What is said once, besides data.
+/// Control messages to send once, besides data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Word {
     probe: bool,
     reset: Option<StreamId>,
 }
 
-/// Whether an answer of the sink is waited for.
+/// Whether the sender waits for an answer of the sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hearing {
-    /// None was asked for.
+    /// No answer was requested.
     Silent,
-    /// One was.
+    /// An answer was requested.
     Awaiting,
-    /// One was, and has not come for so long that no new packet is sent.
+    /// An answer was requested and is so late that no new packets are sent.
     Standby,
 }
 
-/// What the network has said of the path ([`Standby::Trial`]).
+/// State of the path as reported by the network ([`Standby::Trial`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Path {
     Good,
-    /// It has broken: nothing is sent before `until`, then one packet. It broke `times` times
-    /// without a word of the sink between.
+    /// The path has broken: nothing is sent before `until`, then one packet. It has broken `times`
+    /// times since the last message of the sink.
     Broken {
         until: Instant,
         times: u8,
     },
-    /// One packet was sent; the others may follow from `until` on, if the network does not say that
-    /// there is no path.
+    /// One packet was sent. The others follow at `until`, unless the network reports that there is
+    /// no path.
     Tried {
         until: Instant,
         times: u8,
@@ -203,38 +203,40 @@ pub struct Sender {
     state: State,
     closing: Closing,
     queue: Queue,
-    /// Everything before was delivered, says the sink.
+    /// All packets before this one were confirmed by the sink.
     confirmed: Seq,
     rate: RateControl,
-    /// The least round trip of late, measured on this clock.
+    /// Least recent round-trip time on this clock.
     round_trips: Least,
     next_send: Instant,
-    /// When it was last asked for a packet: window and rate have allowed none until then.
+    /// When `poll_transmit` last found nothing to send: until then, window and rate have allowed no
+    /// packet.
     polled: Instant,
-    /// Packets sent since the application was the limit.
+    /// Packets sent since the application last limited the sender.
     since_idle: u32,
     since_confirm: u32,
-    /// Packets sent since a loss was reported.
+    /// Packets sent since the last reported loss.
     since_loss: u16,
-    /// Packets that bear the measured round trip.
+    /// Number of further packets that carry the measured round-trip time.
     tell_rtt: u8,
     hearing: Hearing,
     path: Path,
-    /// When the next probe goes out, and how many have without an answer.
+    /// When the next probe is sent; `probes` counts the unanswered ones.
     probe_at: Option<Instant>,
     probes: u8,
     word: Word,
     gone: Ranges,
     told: Told,
-    /// Packets for which the last `write` had no room; 0: it had.
+    /// Number of packets for which the last `write` had no room; 0 if it succeeded.
     refused: u16,
     events: VecDeque<SenderEvent>,
     counters: SenderCounters,
 }
 
 impl Sender {
-    /// A sender that is not open yet. `incarnation` must differ from those of its earlier lives; a
-    /// sender whose sink is lost takes the next ones. `first` is the number of the first packet.
+    /// Creates a sender that is not yet open. `incarnation` must differ from those of earlier runs
+    /// of this sender; when the sink loses the stream, the sender uses the following numbers.
+    /// `first` is the number of the first packet.
     pub fn new(config: SenderConfig, incarnation: Incarnation, first: Seq) -> Self {
         Self {
             config,
@@ -264,34 +266,35 @@ impl Sender {
         }
     }
 
-    /// Octets that each packet in the queue takes without its payload.
+    /// Memory for each packet in the queue in bytes, without its payload.
     pub const PER_PACKET: usize = Queue::PER_PACKET;
 
-    /// Bytes of payload that fit into a datagram; [`Sender::write`] cuts what is longer.
+    /// Largest payload of a datagram in bytes; [`Sender::write`] splits longer data.
     pub fn max_payload(&self) -> usize {
         self.config.max_payload()
     }
 
-    /// Bytes that one [`Sender::write`] takes at most: what fits into half of the queue, so that
-    /// its pieces can be retained until the sink has confirmed them; at least one packet.
+    /// Largest number of bytes that one [`Sender::write`] accepts: the capacity of half of the
+    /// queue, at least one packet. All pieces can then be retained until the sink has confirmed
+    /// them.
     pub fn longest(&self) -> usize {
         self.config.longest()
     }
 
-    /// Asks the sink for a stream (section 3.1). Does nothing on a sender that is open or was.
+    /// Requests a stream from the sink (section 3.1). No effect on a sender that is or was open.
     pub fn open(&mut self, now: Instant) {
         if self.state == State::Idle {
             self.state = State::Opening { due: now, tries: 0 };
         }
     }
 
-    /// Takes data to send, and answers with the number of its packet. Data of more than
-    /// [`Sender::max_payload`] bytes is cut (section 3.2.1): its pieces are packets with
-    /// consecutive numbers from the answer on, and the sink's application has it whole.
+    /// Queues data and returns the number of its packet. Data of more than [`Sender::max_payload`]
+    /// bytes is split (section 3.2.1): its pieces are packets with consecutive numbers, starting
+    /// with the returned one. The sink joins them again.
     ///
     /// # Errors
     ///
-    /// [`WriteError`]; nothing of it is taken then.
+    /// Returns [`WriteError`] and accepts none of the data.
     pub fn write(&mut self, now: Instant, payload: Bytes) -> Result<Seq, WriteError> {
         if self.state == State::Closed || self.closing == Closing::Yes {
             return Err(WriteError::Closed);
@@ -307,8 +310,7 @@ impl Sender {
         }
         self.open(now);
         if self.queue.unsent() == 0 && self.next_send <= now {
-            // The rate would have allowed a packet before: the application is what limits the
-            // sender.
+            // The rate would have allowed a packet earlier, so the application limits the sender.
             self.since_idle = 0;
             self.rate.idle_until(now, &self.config);
         }
@@ -320,7 +322,7 @@ impl Sender {
         Ok(first)
     }
 
-    /// Whether [`Sender::write`] would take a packet now.
+    /// Whether [`Sender::write`] would accept a packet now.
     pub fn is_writable(&self, now: Instant) -> bool {
         self.has_room(now, 1)
     }
@@ -330,7 +332,8 @@ impl Sender {
         open && self.room_at(now, packets).is_some_and(|at| at <= now)
     }
 
-    /// No more packets: the stream ends when the sink has confirmed all.
+    /// Closes the stream: no more packets follow, and the stream ends when the sink has confirmed
+    /// all.
     pub fn close(&mut self, now: Instant) {
         if self.closing == Closing::Yes {
             return;
@@ -339,13 +342,13 @@ impl Sender {
         self.refused = 0;
         match self.state {
             State::Idle => self.finish(Outcome::Complete),
-            // The last packet was sent without knowing that it was the last.
+            // The last packet was sent without being marked as the last, so ask for a confirmation.
             State::Open(_) if self.queue.unsent() == 0 => self.probe_at = Some(now),
             State::Opening { .. } | State::Open(_) | State::Closed => {}
         }
     }
 
-    /// Gives the stream up at once.
+    /// Closes the stream at once, without waiting for confirmation.
     pub fn abort(&mut self) {
         if let State::Open(stream) = self.state {
             self.word.reset = Some(stream);
@@ -355,9 +358,9 @@ impl Sender {
         }
     }
 
-    /// The network has no path to the sink (a route error, a link that is down): no new packet is
-    /// sent until the sink answers a probe. The paper's sender goes on, and what it sends is
-    /// presumed to arrive.
+    /// Handles a report that the network has no path to the sink (a route error, or a link that is
+    /// down). No new packets are sent until the sink answers a probe, or until a trial packet gets
+    /// through ([`Standby`]). The paper's sender continues, and presumes that its packets arrive.
     pub fn path_lost(&mut self, now: Instant) {
         if self.config.standby == Standby::Trial && matches!(self.state, State::Open(_)) {
             let times = match self.path {
@@ -365,9 +368,12 @@ impl Sender {
                 Path::Broken { .. } => return,
                 Path::Tried { times, .. } => times.saturating_add(1),
             };
+            // The rate of an application-limited sender says nothing about the capacity of the
+            // path.
             if !self.is_application_limited() {
                 self.rate.broken(now, &self.config);
             }
+            // A failed trial breaks routes again, so each one doubles the wait.
             let wait = self.rate.rtt.max(LEAST_PROBE) * (1 << times.min(16));
             self.path = Path::Broken { until: now + wait.min(self.config.longest_wait), times };
         } else if matches!(self.state, State::Open(_)) && self.hearing != Hearing::Standby {
@@ -379,7 +385,7 @@ impl Sender {
         }
     }
 
-    /// The network has found a path for what was sent.
+    /// Handles a report that the network has found a path for the trial packet.
     pub fn path_found(&mut self, now: Instant) {
         if let Path::Tried { .. } = self.path {
             self.path = Path::Good;
@@ -387,12 +393,12 @@ impl Sender {
         }
     }
 
-    /// The next thing to tell the application.
+    /// Returns the next event for the application, until `None`.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
         self.events.pop_front()
     }
 
-    /// How it stands.
+    /// State of the sender, for reports.
     pub fn info(&self) -> SenderInfo {
         SenderInfo {
             phase: self.rate.phase(),
@@ -413,15 +419,15 @@ impl Sender {
         u32::try_from(self.round_trips.get()).ok().map(micros)
     }
 
-    /// How long a packet is kept after it was sent (erratum H11).
+    /// How long a sent packet is kept at least (erratum H11).
     fn retention(&self) -> Duration {
         let Retention { half_rtts, intervals } = self.config.retention;
         self.rate.rtt.mul_ratio(u64::from(half_rtts), 2)
             + self.rate.interval(&self.config) * u64::from(intervals)
     }
 
-    /// When there is or will be room for that many packets; `None`: not before something is sent or
-    /// confirmed. What is longer than may wait unsent waits alone.
+    /// When there is room for `packets` packets; `None` if that depends on a transmission or a
+    /// confirmation. Data of more packets than the limit of unsent ones must be alone in the queue.
     fn room_at(&self, now: Instant, packets: usize) -> Option<Instant> {
         let unsent = self.queue.unsent();
         if unsent > 0 && unsent + packets > self.most_unsent() {
@@ -433,12 +439,12 @@ impl Sender {
         }
     }
 
-    /// Places that are wanting in the queue for that many packets.
+    /// Number of places that are missing in the queue for `packets` packets.
     fn wanting(&self, packets: usize) -> usize {
         (self.queue.len() + packets).saturating_sub(self.config.most_packets())
     }
 
-    /// What is not asked for has arrived.
+    /// Whether packets that were not requested are presumed to have arrived.
     fn presumes(&self) -> bool {
         match self.config.release {
             Release::Presumed => true,
@@ -447,19 +453,20 @@ impl Sender {
         }
     }
 
-    /// The queue will have no more room without a word of the sink.
+    /// Whether to ask the sink for a confirmation, because the queue will otherwise be full.
     fn needs_word(&self) -> bool {
         let most = self.config.most_packets();
-        // Room for what is sent until the answer is there.
+        // Room for the packets that are sent until the answer arrives.
         let interval = self.rate.interval(&self.config).as_nanos().max(1);
         let meanwhile = usize::try_from(2 * self.rate.rtt.as_nanos() / interval).unwrap_or(usize::MAX);
         let room = meanwhile.saturating_add(1).clamp(most.div_ceil(4), most / 2);
         let is_due = self.queue.len() + room >= most && self.since_confirm as usize >= room;
-        // What waits for several places may wait for the packets since the last word, too.
+        // Data that needs several places may be waiting for the packets since the last
+        // confirmation.
         !self.presumes() && (is_due || self.refused > 1 && self.queue.unsent() == 0)
     }
 
-    /// A longer pause than those of a steady stream.
+    /// Idle time after which to ask for a confirmation: longer than a pause of a steady stream.
     fn tail_after(&self) -> Duration {
         self.config.tail_after.max(self.rate.pause() * 2)
     }
@@ -485,7 +492,7 @@ impl Sender {
         true
     }
 
-    /// Says once that a writer need wait no longer.
+    /// Reports once that there is room again.
     fn tell_room(&mut self, now: Instant) {
         if self.refused > 0 && self.has_room(now, self.refused.into()) {
             self.refused = 0;
@@ -507,14 +514,15 @@ impl Sender {
     }
 }
 
-/// Room for events without an allocation.
+/// Initial capacity of the event queue; avoids allocations in normal operation.
 const MOST_EVENTS: usize = 8;
-/// A pause that drains a queue, or a packet that is sent again, fills so many places at an
-/// application's own rate.
+/// Least number of unsent packets. A pause that drains a queue, or a retransmission, leaves this
+/// many packets waiting even if the application's own rate is the limit.
 const LEAST_UNSENT: u64 = 4;
-/// Nothing was measured.
+/// Value before the first measurement.
 const NO_ROUND_TRIP: Least = Least::new(Instant::ZERO, i64::MAX);
-/// Packets without a loss after which what is not asked for is presumed to have arrived again.
+/// Number of packets without a loss after which unrequested packets are again presumed to have
+/// arrived.
 const CALM: u16 = 512;
-/// A probe waits at least so long: time must move on.
+/// Least time before a probe: a zero wait would let a driver loop without time advancing.
 const LEAST_PROBE: Duration = Duration::from_millis(10);

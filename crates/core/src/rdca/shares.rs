@@ -1,22 +1,23 @@
-//! What each sender of a crowd would have if all had the same.
+//! The equal share of each sender that is held back.
 //!
-//! Only the sink sees all senders. What the network has carried of those that are held back,
-//! divided by their number, is a rate at which none need be held back for another's sake.
+//! Only the sink sees all senders. It divides the number of packets that the network delivered from
+//! held-back senders by the number of these senders. At that rate no sender takes capacity from
+//! another.
 
 use super::trip::as_micros;
 use crate::time::{Duration, Instant};
 
-/// How long packets are counted for one figure.
+/// Length of one counting period.
 const PERIOD: Duration = Duration::from_secs(4);
-/// The best of so many figures is taken: while the network is in trouble it carries less than it
-/// can.
+/// The best of this many periods is used, because a disturbed network delivers less than its
+/// capacity.
 const PERIODS: usize = 8;
-/// A sender is held back for so long after a notification or a SNACK.
+/// Time after a notification or a SNACK for which a sender counts as held back.
 pub(super) const HELD_BACK: Duration = Duration::from_secs(60);
-/// A sender that was silent for so long is not there.
+/// A sender that was silent for this long no longer counts.
 pub(super) const SILENT: Duration = Duration::from_secs(8);
 
-/// What was carried of late.
+/// Packets delivered in the recent periods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     began: Instant,
@@ -26,15 +27,16 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// A period is over.
+    /// Whether the current period has ended.
     #[inline]
     pub(super) fn is_due(&self, now: Instant) -> bool {
         now.saturating_since(self.began) >= PERIOD
     }
 
-    /// So many senders are held back, and so many of their packets have come since the last call.
+    /// Ends a period with the number of held-back senders and the number of their packets since the
+    /// last call.
     pub(super) fn close(&mut self, now: Instant, members: u32, packets: u32) {
-        // What came in a longer time is no figure of a period.
+        // A late call covers more than one period: scale the count.
         let span = as_micros(now.saturating_since(self.began)).max(1);
         let packets = u64::from(packets) * u64::from(as_micros(PERIOD)) / u64::from(span);
         self.packets[usize::from(self.at)] = packets as u32;
@@ -42,8 +44,8 @@ impl Shares {
         (self.began, self.members) = (now, members);
     }
 
-    /// The average interval between the packets of one of them, microseconds. 0: there are no two,
-    /// or nothing came.
+    /// Returns the average interval between the packets of one sender in microseconds; 0 if there
+    /// are fewer than two senders or no packets.
     pub(super) fn interval(&self) -> u32 {
         let most = self.packets.iter().copied().max().unwrap_or(0);
         if self.members < 2 || most == 0 {

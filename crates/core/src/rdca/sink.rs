@@ -22,14 +22,14 @@ use crate::time::{Duration, Instant};
 pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
 use peer::{Asked, Peer};
 
-/// Serves any number of senders, up to [`SinkConfig::senders`].
+/// The sink for up to [`SinkConfig::senders`] senders.
 ///
 /// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`,
 /// then `next_timeout`.
 #[derive(Debug)]
 pub struct Sink {
     config: SinkConfig,
-    /// The number of the next stream.
+    /// Number of the next stream.
     next_id: StreamId,
     peers: Vec<Option<Peer>>,
     free: Vec<usize>,
@@ -37,7 +37,7 @@ pub struct Sink {
     deadlines: Deadlines,
     pool: Pool,
     talkers: VecDeque<usize>,
-    /// Answers that belong to no stream.
+    /// Answers that do not belong to a stream.
     answers: VecDeque<(PeerId, Message)>,
     events: VecDeque<SinkEvent>,
     shares: Shares,
@@ -46,9 +46,9 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// A sink without senders. `epoch` must differ from that of the sink's earlier lives by more
-    /// than the streams that those have had, or be drawn at random: it is where the numbers of
-    /// streams begin, and by them a sender notices a restart.
+    /// Creates a sink without senders. Stream numbers start at `epoch`; senders detect a restart of
+    /// the sink by them. `epoch` must therefore be random, or exceed that of the sink's previous
+    /// run by more than the number of its streams.
     pub fn new(config: SinkConfig, epoch: u32) -> Self {
         Self {
             config,
@@ -67,17 +67,18 @@ impl Sink {
         }
     }
 
-    /// Octets that each sender takes, without the packets held for it and their places.
+    /// Memory for each sender in bytes, without its out-of-order packets and their places.
     pub const PER_SENDER: usize =
         size_of::<Option<Peer>>() + size_of::<(Instant, u32)>() + 4 * size_of::<usize>();
-    /// Octets that each packet takes that is held out of order, without its own octets.
+    /// Memory for each out-of-order packet in bytes, without its payload.
     pub const PER_HELD: usize = Pool::PLACE;
 
-    /// A datagram from `peer`.
+    /// Handles a datagram from `peer`.
     pub fn handle_datagram(&mut self, now: Instant, peer: PeerId, datagram: &Bytes) {
         let header = self.config.header;
         let expected = match header {
             Header::Ours => Expected::default(),
+            // The printed header has short numbers, which are completed from the expected ones.
             Header::Printed => self.expected(now, peer),
         };
         match header.decode(datagram, expected) {
@@ -86,7 +87,7 @@ impl Sink {
         }
     }
 
-    /// What is next of `peer`, as far as it is known.
+    /// The next expected numbers of `peer`, as far as they are known.
     fn expected(&self, now: Instant, peer: PeerId) -> Expected {
         let entry = self.slots.get(&peer).and_then(|slot| self.peers[*slot].as_ref());
         let expected = |stream, seq, (stamp, at): (TimeStamp, Instant)| {
@@ -100,7 +101,7 @@ impl Sink {
         }
     }
 
-    /// The same, read already.
+    /// Handles a decoded message from `peer`.
     pub fn handle_message(&mut self, now: Instant, peer: PeerId, message: &Message) {
         let (stream, want_answer) = match message {
             Message::Request(request) => return self.handle_request(now, peer, request),
@@ -143,7 +144,7 @@ impl Sink {
                 }
                 self.deliver(slot, None);
             }
-            // Only a reset is left.
+            // Only a reset remains.
             _ => self.end(slot, StreamEnd::Reset),
         }
         if self.config.share == ShareReport::Told && self.shares.is_due(now) {
@@ -155,7 +156,7 @@ impl Sink {
         self.attend(now, slot);
     }
 
-    /// The owner gives up `peer`'s stream.
+    /// Aborts the stream of `peer`.
     pub fn abort(&mut self, peer: PeerId) {
         let Some(slot) = self.slots.get(&peer).copied() else { return };
         if let Some(Peer { stream: Some(stream), .. }) = &self.peers[slot] {
@@ -165,7 +166,7 @@ impl Sink {
         self.forget(slot);
     }
 
-    /// The next datagram to send, and to whom.
+    /// Returns the next datagram to send and its destination, until `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Message)> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
@@ -190,17 +191,17 @@ impl Sink {
         None
     }
 
-    /// The next thing to tell the application.
+    /// Returns the next event for the application, until `None`.
     pub fn poll_event(&mut self) -> Option<SinkEvent> {
         self.events.pop_front()
     }
 
-    /// When [`Sink::handle_timeout`] is to be called.
+    /// When to call [`Sink::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         self.deadlines.first().map(|(at, _)| at)
     }
 
-    /// Time has passed.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, slot)) = self.deadlines.first()
             && at <= now
@@ -214,24 +215,25 @@ impl Sink {
                 self.forget(slot);
             } else {
                 self.talk(slot);
-                // What there is to say is due now; the deadline is set again once it is said.
+                // A due message is sent by `poll_transmit`, which sets the deadline again
+                // afterwards.
                 let expires = self.peers[slot].as_ref().map(|peer| peer.expires(&self.config));
                 self.deadlines.set(slot, expires);
             }
         }
     }
 
-    /// Senders that are served or remembered.
+    /// Number of senders that are served or remembered.
     pub fn senders(&self) -> usize {
         self.slots.len()
     }
 
-    /// Packets that are held out of order, over all senders.
+    /// Number of packets held out of order for all senders.
     pub fn held(&self) -> usize {
         self.pool.used()
     }
 
-    /// What was counted.
+    /// Counters since the start.
     pub fn counters(&self) -> SinkCounters {
         self.counters
     }
@@ -258,13 +260,15 @@ impl Sink {
         });
         let rtt = Stream::estimate(now, request.time);
         entry.reply = Some(Reply { incarnation, stream, echo: request.time, rtt });
+        // A request may be an old one that arrives late, so it does not keep an existing stream
+        // alive.
         if entry.stream.is_none() {
             entry.heard = now;
         }
         self.attend(now, slot);
     }
 
-    /// Where `stream` of `peer` is; data on one that was asked for makes it the present one.
+    /// Finds `stream` of `peer`. Data of a requested stream makes it the current one.
     fn slot_of(&mut self, now: Instant, peer: PeerId, stream: StreamId) -> Option<usize> {
         let slot = *self.slots.get(&peer)?;
         let entry = self.peers[slot].as_mut()?;
@@ -281,7 +285,7 @@ impl Sink {
         Some(slot)
     }
 
-    /// A place for a sender that is new: a free one, or that of the stream that ended first.
+    /// Finds a place for a new sender: a free one, or that of the stream that ended first.
     fn admit(&mut self, now: Instant, id: PeerId) -> Option<usize> {
         if self.slots.len() >= self.config.senders {
             let over = |(slot, peer): (usize, &Option<Peer>)| {
@@ -301,7 +305,7 @@ impl Sink {
         Some(slot)
     }
 
-    /// Who is held back, and what came of them.
+    /// Counts the congested senders and their packets of the last period.
     fn count_shares(&mut self, now: Instant) {
         let (mut members, mut packets) = (0, 0_u32);
         for Peer { stream, heard, .. } in self.peers.iter_mut().flatten() {
@@ -317,13 +321,12 @@ impl Sink {
         self.shares.close(now, members, packets);
     }
 
-    /// The packets of all wait: those that bring more than their share are told. `slot` has brought
-    /// the last.
+    /// Notifies the senders that exceed their share, when the packets of all senders wait.
     fn share(&mut self, now: Instant) {
         fn stream(peer: &Option<Peer>) -> Option<&Stream> {
             peer.as_ref().and_then(|peer| peer.stream.as_ref()).filter(|stream| !stream.ended)
         }
-        // The median: a single sender that reports a wrong round trip does not decide for all.
+        // The median keeps a single sender with a wrong round-trip time from deciding for all.
         let mut trips: Vec<_> = self.peers.iter().filter_map(stream).map(|s| s.rtt(&self.config)).collect();
         if trips.is_empty() {
             return;
@@ -350,7 +353,8 @@ impl Sink {
         }
     }
 
-    /// Hands on what is in order, and notices the end.
+    /// Delivers packets that are in order, and detects the end of the stream. `data` is the packet
+    /// just received if it is the next in order.
     fn deliver(&mut self, slot: usize, data: Option<&Data>) {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
         let (peer, events) = (*id, &mut self.events);
@@ -372,7 +376,7 @@ impl Sink {
         }
     }
 
-    /// Ends the stream of `slot`, if it has one that has not ended.
+    /// Ends the stream of `slot`, unless it has already ended.
     fn end(&mut self, slot: usize, end: StreamEnd) {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
         if !stream.ended {
@@ -388,7 +392,7 @@ impl Sink {
         }
     }
 
-    /// Frees the place of a sender whose stream has ended.
+    /// Frees the place of a sender.
     fn forget(&mut self, slot: usize) {
         self.deadlines.set(slot, None);
         if let Some(peer) = self.peers[slot].take() {
@@ -398,7 +402,7 @@ impl Sink {
         }
     }
 
-    /// Something has changed: it may have something to say, and its deadline is another.
+    /// Called after every change of a sender: it may have a message to send or a new deadline.
     fn attend(&mut self, now: Instant, slot: usize) {
         if self.peers[slot].as_ref().is_some_and(|peer| peer.wants_to_speak(now, &self.pool)) {
             self.talk(slot);
@@ -423,7 +427,7 @@ impl Sink {
     }
 
     fn refuse(&mut self, peer: PeerId, reason: RefuseReason, answers: u32) {
-        // Whoever floods the sink is not answered each time.
+        // Bounds the answers to a flood of messages.
         if self.answers.len() < MOST_ANSWERS {
             self.counters.refusals += 1;
             self.answers.push_back((peer, Message::Refuse(Refuse { reason, answers })));
@@ -431,7 +435,7 @@ impl Sink {
     }
 }
 
-/// All senders are looked at no more often.
+/// Least time between two computations of the shares; bounds the work, which covers all senders.
 const LEAST_GUARD: Duration = Duration::from_millis(100);
-/// Answers to strangers that wait to be sent, at most.
+/// Largest number of waiting answers to unknown senders.
 const MOST_ANSWERS: usize = 64;

@@ -1,4 +1,4 @@
-//! One sender's stream at the sink: what Algorithm 1 keeps for each.
+//! The stream of one sender at the sink: the per-sender state of Algorithm 1.
 
 use anabranch_wire::rdca::{
     Data, Header, Incarnation, Probe, Range, Report, Seq, Snack, StreamId, TimeStamp,
@@ -13,60 +13,60 @@ use super::trend::{Trend, WINDOW};
 use super::trip::{LONGEST_RTT, Trip, Trips, as_micros, micros, time_stamp};
 use crate::time::{Duration, Instant};
 
-/// One stream.
+/// The stream of one sender.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub id: StreamId,
     pub incarnation: Incarnation,
     pub packets: Reorder,
     pub pieces: Pieces,
-    /// One past the last packet, once the sender has said.
+    /// Number after the last packet, once the sender has announced it.
     end: Option<Seq>,
     pub ended: bool,
     trips: Trips,
     trend: Trend,
     arrivals: Arrivals,
-    /// The round trip as the sender has measured it, microseconds; 0: not known.
+    /// The round-trip time measured by the sender in microseconds; 0 if unknown.
     base_rtt: u32,
-    /// The weighted average of twice the trip time (line 4), or of the waiting alone: what is added
-    /// to the base.
+    /// The weighted average of twice the trip time (line 4), or of the queueing delay alone, which
+    /// is added to the base.
     average: Option<Duration>,
     waiting: Duration,
-    /// Packets one after the other that have waited for long.
+    /// Number of consecutive packets with a long queueing delay.
     standing: u8,
-    /// The last time stamp, and when it came.
+    /// The last time stamp and its arrival time.
     pub last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
-    /// Packets since.
+    /// Packets since `last_notice`.
     since_notice: u16,
-    /// The interval then, microseconds.
+    /// The average interval between packets at the last notification in microseconds.
     said: u32,
-    /// Packets since the senders' shares were last counted, and in the period before.
+    /// Packets since the last count of the senders' shares, and in the period before it.
     pub carried: u32,
     pub before: u32,
-    /// The last notification or SNACK.
+    /// Time of the last notification or SNACK.
     pub held_back: Option<Instant>,
     pub owes: Owes,
 }
 
-/// What is the same for all streams.
+/// State common to all streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Common {
     /// See [`Report`].
     pub share: u32,
-    /// The share is that of a queue in which the packets of all stand: it, and no receive rate, is
-    /// what a sender may have.
+    /// The share comes from a queue that holds the packets of all senders. A sender then follows
+    /// the share and not its receive rate.
     pub crowd: bool,
-    /// They stand there now.
+    /// That queue exists now.
     pub waits: bool,
 }
 
-/// What the sink has to say.
+/// The messages that the sink owes the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Owes {
     /// An explicit congestion notification.
     pub congestion: bool,
-    /// An answer to a packet or a probe that asks for it.
+    /// A confirmation, in answer to a packet or a probe that requests one.
     pub confirm: bool,
 }
 
@@ -97,7 +97,7 @@ impl Stream {
         }
     }
 
-    /// Algorithm 1, upon reception of a data packet.
+    /// Handles a data packet (Algorithm 1).
     pub(super) fn handle_data(
         &mut self,
         now: Instant,
@@ -114,9 +114,10 @@ impl Stream {
         if let Some(rtt) = data.rtt {
             self.base_rtt = rtt.min(as_micros(LONGEST_RTT));
         }
-        // The request waits half a round trip, for a packet that was only overtaken (section 3.4).
+        // The request waits half a round trip, because the packet may only have been overtaken
+        // (section 3.4).
         let due = now + self.patience(config);
-        // The printed header does not say so.
+        // The header as printed in the paper does not mark retransmissions.
         let again = config.header == Header::Printed && data.seq.lt(self.packets.end());
         let repeated = data.repeated || again;
         let missed = data.seq.distance(self.packets.end()).max(0).unsigned_abs();
@@ -126,7 +127,7 @@ impl Stream {
         }
         self.owes.confirm |= data.confirm || data.last;
         match placed {
-            // A copy made on the way says nothing about when it was sent.
+            // The network may have duplicated the packet, so its time stamp gives no valid sample.
             Placed::Known => {}
             Placed::Next | Placed::Held | Placed::NoRoom => {
                 self.carried = self.carried.saturating_add(1);
@@ -154,10 +155,12 @@ impl Stream {
             _ => self.arrivals.arrived(now, data.seq),
         }
         if self.trips.is_none() {
-            // What stands in a queue from the beginning knows no better: others do.
+            // A new stream cannot detect a queue that was there before it, since its minimum trip
+            // time contains that delay. The other streams know the delay.
             self.trips = Trips::new(now, data.time, crowd.waiting());
         }
-        // A queue takes as long to become empty as it is deep.
+        // The minimum must be remembered until the queue had time to drain, and a queue takes as
+        // long to drain as it is deep.
         let trip = self.trips.observe(now, data.time, config.least_span.max(self.waiting * 2));
         self.waiting = trip.waiting;
         crowd.observe(now, trip.waiting, config.least_waiting);
@@ -166,8 +169,8 @@ impl Stream {
         let waits = config.standing.is_some_and(|standing| trip.waiting >= standing.waiting);
         self.standing = if waits { self.standing.saturating_add(1) } else { 0 };
         let rises = rises && trip.waiting >= self.tolerated(config);
-        // Far less comes than was said: that was the rate of before, and the guard time is that of
-        // a queue.
+        // Far fewer packets arrive than at the last notification: the rate sent then is out of
+        // date, and the guard time was measured through a full queue.
         let fell = self.stands() && u64::from(self.arrivals.average()) * 3 > u64::from(self.said) * 4;
         self.since_notice = self.since_notice.saturating_add(1);
         if self.is_spaced(config) && (fell || (rises || self.stands()) && self.may_notify(now, config, trip))
@@ -176,17 +179,18 @@ impl Stream {
         }
     }
 
-    /// Packets of late.
+    /// Number of packets received recently.
     pub(super) fn brought(&self) -> u32 {
         self.before.saturating_add(self.carried)
     }
 
-    /// A word to all senders is for this one, too.
+    /// Whether enough packets have arrived since the last notification. This spacing also applies
+    /// to notifications of all senders.
     pub(super) fn is_spaced(&self, config: &SinkConfig) -> bool {
         self.last_notice.is_none() || self.since_notice >= config.notice_packets
     }
 
-    /// There will be a notification.
+    /// Queues a notification.
     pub(super) fn notify(&mut self, now: Instant, config: &SinkConfig) {
         self.owes.congestion = true;
         (self.last_notice, self.since_notice) = (Some(now), 0);
@@ -196,12 +200,12 @@ impl Stream {
         }
     }
 
-    /// Half a window of packets one after the other have waited for long.
+    /// Whether half a window of consecutive packets had a long queueing delay.
     fn stands(&self) -> bool {
         usize::from(self.standing) >= WINDOW / 2
     }
 
-    /// Line 4.
+    /// Updates the average round-trip time (line 4).
     fn average(&mut self, config: &SinkConfig, trip: Trip) {
         let sample = match config.rtt {
             RttSource::TwiceTripTime => trip.time * 2,
@@ -212,13 +216,13 @@ impl Stream {
         self.average = Some(average);
     }
 
-    /// Waiting that is no congestion.
+    /// The largest queueing delay that does not count as congestion.
     fn tolerated(&mut self, config: &SinkConfig) -> Duration {
         let intervals = micros(self.arrivals.average()) * u64::from(config.least_waiting_intervals);
         intervals.min(MOST_TOLERATED).max(config.least_waiting)
     }
 
-    /// Line 8.
+    /// Whether the guard time since the last notification has passed (line 8).
     fn may_notify(&self, now: Instant, config: &SinkConfig, trip: Trip) -> bool {
         let guard = match config.guard {
             Guard::TwiceAverageRtt => self.rtt(config) * 2,
@@ -235,13 +239,13 @@ impl Stream {
                 self.end = Some(probe.end);
             }
         }
-        // Who probes has waited: nothing is merely overtaken. What is missing is the answer, or
-        // that nothing is.
+        // A sender that probes has waited long enough that no packet is merely overtaken. Either
+        // the answer was lost, or packets are missing and are requested at once.
         self.packets.hurry(pool, now);
         self.owes.confirm |= self.packets.is_whole();
     }
 
-    /// The sender has given up packets; see [`Reorder::give_up`].
+    /// Handles packets that the sender no longer has; see [`Reorder::give_up`].
     pub(super) fn handle_gone(&mut self, pool: &mut Pool, ranges: &[Range]) -> Option<Range> {
         let mut first = None;
         for range in ranges {
@@ -250,24 +254,25 @@ impl Stream {
         first
     }
 
-    /// The sender has said where the stream ends, and all before is delivered or gone.
+    /// Whether the sender has announced the end of the stream, and all packets before it are
+    /// delivered or lost.
     pub(super) fn is_complete(&self) -> bool {
         self.end == Some(self.packets.next())
     }
 
-    /// The first packet of which the application has had nothing: what has come of data that is not
-    /// whole can still be lost.
+    /// The first packet of which the application has received nothing. Received parts of incomplete
+    /// data do not count, since they can still be lost.
     pub(super) fn delivered(&self) -> Seq {
         self.pieces.begun().unwrap_or(self.packets.next())
     }
 
-    /// How long a SNACK waits for what was only overtaken (section 3.4), and for further gaps.
+    /// How long a SNACK waits for overtaken packets (section 3.4) and for further gaps.
     fn patience(&mut self, config: &SinkConfig) -> Duration {
         let intervals = micros(self.arrivals.average()) * COLLECTED;
         (self.rtt(config) / 2).max(intervals.min(config.collect))
     }
 
-    /// What every word to the sender says.
+    /// The report that every message to the sender contains.
     pub(super) fn report(&mut self, now: Instant, config: &SinkConfig, common: Common) -> Report {
         let (stamp, at) = self.last_stamp;
         let tolerated = self.tolerated(config).max(LEAST_DELAYED);
@@ -285,7 +290,7 @@ impl Stream {
         }
     }
 
-    /// The interval whose reciprocal is said to be the receive rate, microseconds; 0: not known.
+    /// The interval in microseconds whose reciprocal is reported as the receive rate; 0 if unknown.
     fn interval(&mut self, config: &SinkConfig) -> u32 {
         let interval = match config.receive_rate {
             ReceiveRate::Intervals | ReceiveRate::Arrivals => self.arrivals.average(),
@@ -300,7 +305,7 @@ impl Stream {
         }
     }
 
-    /// The SNACK that is due, if one is.
+    /// Returns the SNACK that is due, if any.
     pub(super) fn snack(
         &mut self,
         now: Instant,
@@ -327,7 +332,7 @@ impl Stream {
         Some(Snack { report: self.report(now, config, common), missing })
     }
 
-    /// The notification that is owed, if one is.
+    /// Returns the owed notification, if any.
     pub(super) fn congestion(&mut self, now: Instant, config: &SinkConfig, common: Common) -> Option<Report> {
         core::mem::take(&mut self.owes.congestion).then(|| {
             self.held_back = Some(now);
@@ -344,17 +349,18 @@ impl Stream {
         }
     }
 
-    /// The sink's estimate for the reply, from the request's trip (section 3.1).
+    /// The sink's estimate of the round-trip time for the reply, from the trip time of the request
+    /// (section 3.1).
     pub(super) fn estimate(now: Instant, sent: TimeStamp) -> u32 {
         time_stamp(now).since(sent).max(0).unsigned_abs().saturating_mul(2)
     }
 }
 
-/// Receive intervals in which gaps are collected: a third of the default queue.
+/// Receive intervals over which gaps are collected into one SNACK: a third of the default queue.
 const COLLECTED: u64 = 8;
-/// Less waiting than this is never called a delay.
+/// A shorter queueing delay is never reported as a delay.
 const LEAST_DELAYED: Duration = Duration::from_millis(1);
-/// A SNACK is never repeated sooner: time must move on, whatever the clocks say.
+/// Lower limit of the time between two SNACKs, so that wrong clocks cannot cause a loop.
 const LEAST_REPEAT: Duration = Duration::from_millis(1);
-/// Eight times the first wait, at most.
+/// At most eight times the first wait.
 const MOST_DOUBLINGS: u8 = 3;

@@ -1,16 +1,17 @@
-//! Which packets the application was told to be gone, so that it is told once.
+//! The packets that were reported to the application as lost, so that each is reported once.
 
 use alloc::vec::Vec;
 
 use anabranch_wire::rdca::{MAX_RANGES, Range, Seq};
 
-/// Ranges that are apart from each other, ascending from the first packet that is not confirmed.
+/// Disjoint ranges in ascending order from the first unconfirmed packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told(Vec<Range>);
 
 impl Told {
-    /// Takes `range`; what of it is new is handed to `fresh`. The answer is `false`, and nothing is
-    /// taken, while as many ranges are kept as a sink can need answered at once: it asks again.
+    /// Adds `range` and calls `fresh` for each part that was not yet in the set. Returns `false`
+    /// and adds nothing if the set is full. The set holds as many ranges as a sink can need
+    /// answered at once, and the sink repeats its request.
     pub(super) fn insert(&mut self, range: Range, mut fresh: impl FnMut(Range)) -> bool {
         if self.0.len() >= 2 * MAX_RANGES {
             return false;
@@ -38,12 +39,12 @@ impl Told {
         true
     }
 
-    /// The sink has gone beyond everything before `next`.
+    /// Removes all packets before `next`, which the sink has passed.
     pub(super) fn forget_before(&mut self, next: Seq) {
         self.0.retain(|told| next.lt(told.end));
     }
 
-    /// Forgets all.
+    /// Removes all ranges.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -2,18 +2,19 @@
 
 use super::config::TrendTest;
 
-/// Trip times that a decision is made of.
+/// Number of trip times in a decision.
 pub(super) const WINDOW: usize = 16;
 
-/// The last trip times of one sender, microseconds. Whole numbers do: what is compared are squares.
+/// The last trip times of one sender in microseconds. Integers suffice, because the test compares
+/// squares.
 #[derive(Clone, Debug)]
 pub struct Trend {
     trips: [i32; WINDOW],
-    /// Where the next one goes: the oldest, once all are there.
+    /// Index of the next trip time, which is the oldest one once the array is full.
     at: u8,
     len: u8,
-    /// Sixteen times the sum of squared deviations, after the packet before: for the test as
-    /// printed.
+    /// Sixteen times the sum of squared deviations after the previous packet; for the test as
+    /// printed in the paper.
     spread: Option<u128>,
 }
 
@@ -24,13 +25,13 @@ impl Default for Trend {
 }
 
 impl Trend {
-    /// No trip time yet.
+    /// Creates an empty trend.
     pub const fn new() -> Self {
         Self { trips: [0; WINDOW], at: 0, len: 0, spread: None }
     }
 
-    /// Takes a trip time; whether the delay rises now. A constant offset between the clocks makes
-    /// no difference. There is no decision before 16 trip times (erratum H18).
+    /// Adds a trip time and returns whether the delay is rising. A constant offset between the
+    /// clocks has no effect. The first 15 trip times give no decision (erratum H18).
     pub fn observe(&mut self, trip: i32, test: TrendTest) -> bool {
         self.trips[usize::from(self.at)] = trip;
         self.at = (self.at + 1) % WINDOW as u8;
@@ -48,7 +49,7 @@ impl Trend {
         }
     }
 
-    /// Forgets all.
+    /// Removes all trip times.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
@@ -59,10 +60,10 @@ impl Trend {
         (WINDOW as i128 * squares - sum * sum) as u128
     }
 
-    /// With the sums N and O of the newest and the oldest 8, and Q eight times the sum of the
-    /// squared deviations from the mean of the own half: the difference of means is (N - O)/8, the
-    /// pooled variance Q/(8 * 14), the standard error of the difference the root of a quarter of
-    /// that. Squared and multiplied out, the test is 7 (N - O)^2 > k^2 Q.
+    /// N and O are the sums of the newest and the oldest 8 trip times. Q is eight times the sum of
+    /// the squared deviations from the mean of the own half. The difference of the means is (N -
+    /// O)/8, the pooled variance Q/(8 * 14), and the standard error of the difference the square
+    /// root of a quarter of that. Squared and multiplied out, the test is 7 (N - O)^2 > k^2 Q.
     fn halves_differ(&self, k_percent: u16) -> bool {
         let half = |from: usize| {
             let trip = move |i: usize| i128::from(self.trips[(usize::from(self.at) + from + i) % WINDOW]);

@@ -1,53 +1,53 @@
-//! Trip times between two clocks that nobody has set (erratum H17).
+//! Trip times between two clocks that are not synchronised (erratum H17).
 
 use anabranch_wire::rdca::TimeStamp;
 
 use crate::time::{Duration, Instant};
 
-/// The reading of a clock as datagrams carry it.
+/// The local time as a 32-bit time stamp in microseconds for datagrams.
 pub(super) fn time_stamp(now: Instant) -> TimeStamp {
     TimeStamp((now.as_nanos() / 1000) as u32)
 }
 
-/// Microseconds as a span.
+/// Converts microseconds to a duration.
 pub(super) fn micros(n: u32) -> Duration {
     Duration::from_micros(u64::from(n))
 }
 
-/// A span in microseconds, as datagrams carry it.
+/// Converts a duration to microseconds, saturating at the 32 bits of a datagram's field.
 pub(super) fn as_micros(span: Duration) -> u32 {
     (span.as_nanos() / 1000).min(u64::from(u32::MAX)) as u32
 }
 
-/// One packet's trip.
+/// The trip time of one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Trip {
-    /// Microseconds more than the first packet of the stream took: without the offset of the
-    /// clocks, with their drift.
+    /// Microseconds above the trip time of the stream's first packet. It contains the drift of the
+    /// clocks but not their offset.
     pub relative: i32,
-    /// Above the least of late: the time spent waiting.
+    /// Time above the recent minimum: the queueing delay.
     pub waiting: Duration,
-    /// As the paper has it, for synchronised clocks; never negative.
+    /// Trip time as defined in the paper, valid for synchronised clocks; never negative.
     pub time: Duration,
 }
 
-/// The least of late: what came within the present span or the one before. Routes change and clocks
-/// drift and jump, so no minimum holds for ever.
+/// The minimum over the current time span and the previous one. Routes change, and clocks drift and
+/// jump, so a minimum over all time would become wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Least {
-    /// [`i64::MAX`]: nothing.
+    /// [`i64::MAX`] if there is no value.
     before: i64,
     present: i64,
     began: Instant,
 }
 
 impl Least {
-    /// `value` came at `now`.
+    /// Creates the minimum with a first `value` at `now`.
     pub(super) const fn new(now: Instant, value: i64) -> Self {
         Self { before: i64::MAX, present: value, began: now }
     }
 
-    /// Takes a value; the least since the span before the present one began.
+    /// Adds a value and returns the minimum since the start of the previous span.
     pub(super) fn observe(&mut self, now: Instant, value: i64, span: Duration) -> i64 {
         let since = now.saturating_since(self.began);
         if since >= span {
@@ -68,17 +68,16 @@ impl Least {
 pub(super) struct Trips {
     first: i32,
     last: i32,
-    /// When the last packet arrived.
+    /// Arrival time of the last packet.
     came: Instant,
-    /// The last trip time less the first one, microseconds; more than 32 bits, since the clocks
-    /// drift.
+    /// The last trip time minus the first one in microseconds; 64 bits, since the clocks drift.
     relative: i64,
-    /// The least of those.
+    /// The recent minimum of `relative`.
     least: Least,
 }
 
 impl Trips {
-    /// No packet came yet.
+    /// State before the first packet.
     pub(super) const NONE: Self = Self {
         first: 0,
         last: 0,
@@ -91,7 +90,8 @@ impl Trips {
         self.least.get() == i64::MAX
     }
 
-    /// The first packet, which was sent at `sent` and has waited for `waiting` already.
+    /// State after the first packet, which was sent at `sent` and had already been queued for
+    /// `waiting`.
     pub(super) fn new(now: Instant, sent: TimeStamp, waiting: Duration) -> Self {
         let first = time_stamp(now).since(sent);
         let least = Least::new(now, -i64::from(as_micros(waiting)));
@@ -101,9 +101,10 @@ impl Trips {
     pub(super) fn observe(&mut self, now: Instant, sent: TimeStamp, span: Duration) -> Trip {
         let trip = time_stamp(now).since(sent);
         let rise = trip.wrapping_sub(self.last);
-        // A packet cannot wait longer than the one before by more than the time between their
-        // arrivals. The sender's clock was set back instead, and a step taken for a queue would
-        // last: the least trip time is kept for longer behind a long queue.
+        // A packet cannot be delayed longer than its predecessor by more than the time between
+        // their arrivals. A larger step means that the sender's clock was set back. Counted as
+        // queueing delay it would persist, because the minimum trip time is kept for longer behind
+        // a long queue.
         if i64::from(rise) > i64::from(as_micros(now.saturating_since(self.came))) + OVERTAKEN {
             self.first = self.first.wrapping_add(rise);
         } else {
@@ -119,9 +120,9 @@ impl Trips {
     }
 }
 
-/// No round trip is longer: a datagram may claim any.
+/// Upper limit of round-trip times, because a datagram may claim any value.
 pub(super) const LONGEST_RTT: Duration = Duration::from_secs(60);
-/// Microseconds by which one packet of a sender overtakes another at most.
+/// The largest time in microseconds by which a packet of a sender overtakes another.
 const OVERTAKEN: i64 = 1_000_000;
 
 #[cfg(test)]
@@ -130,8 +131,8 @@ mod tests {
 
     const SPAN: Duration = Duration::from_secs(3);
 
-    /// Trips of `ms` milliseconds each 100 ms, from a clock that is off by `offset` microseconds
-    /// and drifts.
+    /// Queueing delays of packets with trip times of `ms` milliseconds, one every 100 ms. The
+    /// sender's clock has an offset of `offset` microseconds and a drift.
     fn waits(ms: &[u64], offset: u32, drift_ppm: i64) -> std::vec::Vec<u64> {
         let mut trips: Option<Trips> = None;
         let wait = |(i, ms): (usize, &u64)| {
@@ -156,7 +157,7 @@ mod tests {
     fn h17_clocks_that_drift_apart_for_ten_hours_make_no_queue() {
         for drift in [-500, -100, 100, 500] {
             let waits = waits(&[50; 360_000], 1 << 30, drift);
-            // 500 ppm of two spans.
+            // A drift of 500 ppm over two spans.
             let most = if drift.abs() == 100 { 0 } else { 3 };
             assert!(waits.iter().all(|ms| *ms <= most), "{drift} ppm");
         }

@@ -1,36 +1,35 @@
-//! The node's one receive buffer, shared among its sessions by measured link quality (section 4.4,
-//! errata S21).
+//! The receive buffer of the node, divided among its sessions by measured link quality (section
+//! 4.4, erratum S21).
 
 use crate::time::{Duration, Instant};
 
-/// How the node shares its buffer among sessions.
+/// How the node divides its buffer among sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Sharing {
-    /// The shares add up to the buffer, as in the paper: `share_i = B_2 * rate_i / sum of rates`.
+    /// The shares sum to the buffer, as in the paper: `share_i = B_2 * rate_i / sum of rates`.
     Divided,
-    /// The best session may fill the buffer. One that delivers less than a quarter of what the best
-    /// delivers gets four times its ratio of it, but no less than an equal share. No chunk may end
-    /// past the buffer, so the node's memory is safe, and poor sessions do not hold back a good
-    /// one.
+    /// The best session may fill the buffer. A session that delivers less than a quarter of the
+    /// best one gets four times its ratio, but at least an equal share. No chunk may end past the
+    /// buffer, so the node's memory is safe, and poor sessions do not hold back a good one.
     Overcommitted,
 }
 
-/// How the buffer is shared.
+/// Options of the division.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShareConfig {
-    /// What a session's share is a share of.
+    /// The rule of the division.
     pub sharing: Sharing,
-    /// How often the shares are reckoned anew.
+    /// Interval at which the shares are computed.
     pub period: Duration,
     /// Weight of the newest measurement in the average, in 1/256.
     pub gain: u32,
-    /// No session falls below one segment of that many octets.
+    /// Least share: one segment of this many bytes.
     pub segment: u32,
 }
 
-/// One session's measured quality: octets received, averaged over periods.
+/// Measured quality of one session: received bytes per period, averaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quality {
     since: u64,
@@ -38,12 +37,12 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Octets have arrived.
+    /// Counts received bytes.
     pub fn received(&mut self, octets: u64) {
         self.since += octets;
     }
 
-    /// A period is over: fold what arrived into the average.
+    /// Ends a period and adds its bytes to the average.
     pub fn end_period(&mut self, config: &ShareConfig) {
         let sample = self.since;
         self.since = 0;
@@ -54,7 +53,7 @@ impl Quality {
         });
     }
 
-    /// The average, once a period has ended with it.
+    /// The average; `None` before the end of the first period.
     pub fn average(&self) -> Option<u64> {
         self.average
     }
@@ -63,7 +62,7 @@ impl Quality {
 /// The qualities of all sessions together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rivals {
-    /// Sessions, those that are meant to come included.
+    /// Number of sessions, expected ones included.
     pub count: usize,
     /// Sum of the averages.
     pub total: u64,
@@ -71,8 +70,8 @@ pub struct Rivals {
     pub best: u64,
 }
 
-/// The share of a session of quality `own` among `rivals`, of `buffer` octets. Equal shares, or the
-/// whole buffer if overcommitted, until there is a measurement.
+/// Computes the share of a session of quality `own` among `rivals`, in bytes of `buffer`. Before
+/// the first measurement it is an equal share, or the whole buffer if overcommitted.
 pub fn share(config: &ShareConfig, buffer: u32, own: Option<u64>, rivals: &Rivals) -> u32 {
     let equal = u64::from(buffer) / rivals.count.max(1) as u64;
     let part = |own: u64, of: u64| (u128::from(buffer) * u128::from(own) / u128::from(of)) as u64;
@@ -85,7 +84,7 @@ pub fn share(config: &ShareConfig, buffer: u32, own: Option<u64>, rivals: &Rival
     octets.max(u64::from(config.segment)).min(u64::from(buffer.max(config.segment))) as u32
 }
 
-/// When the next period ends, if `now` has passed `due`.
+/// When the next period ends, once `now` has passed `due`.
 pub fn next_period(config: &ShareConfig, due: Instant, now: Instant) -> Instant {
     if due + config.period > now { due + config.period } else { now + config.period }
 }

@@ -1,15 +1,15 @@
-//! What a sender sends: octets that it has, or that its owner has somewhere.
+//! The file that a sender sends.
 
 use bytes::Bytes;
 
 use super::stream::{Effect, StreamId};
 
-/// A file.
+/// The contents of a file.
 #[derive(Clone, Debug)]
 pub enum File {
-    /// Its octets.
+    /// The bytes themselves.
     Octets(Bytes),
-    /// So many octets, which the driver knows where to find: see [`Effect::WriteFile`].
+    /// A file of this many bytes that the driver holds: see [`Effect::WriteFile`].
     Elsewhere(u64),
 }
 
@@ -19,7 +19,7 @@ impl From<Bytes> for File {
     }
 }
 
-/// Octets of a file.
+/// A range of bytes of a file.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
     Octets(Bytes),
@@ -34,7 +34,7 @@ impl File {
         }
     }
 
-    /// Octets `start..end`, which are there.
+    /// Bytes `start..end`, which must exist.
     pub(super) fn part(&self, start: u64, end: u64) -> Part {
         match self {
             Self::Octets(octets) => Part::Octets(octets.slice(start as usize..end as usize)),
@@ -51,7 +51,7 @@ impl Part {
         }
     }
 
-    /// What writes it.
+    /// The effect that writes the bytes.
     pub(super) fn write(self, stream: StreamId) -> Effect {
         match self {
             Self::Octets(octets) => Effect::Write { stream, octets },

@@ -1,18 +1,18 @@
-//! Which gateways, in which order, and how many (sections 4.3.1 and 4.3.2, errata S22).
+//! Selection of gateways (sections 4.3.1 and 4.3.2, erratum S22).
 
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{Energy, Gateway};
 
-/// The gateways to open sessions through, the primary first: as many as there are, but no more than
-/// `at_most`, and one even if that is 0.
+/// Selects the gateways to open sessions through, the primary one first. Returns at most `at_most`
+/// of them, but one even if that is 0.
 ///
-/// Fewest hops first; among equals those with much energy, then in the table's order. A gateway two
-/// or more hops away needs a first hop: a neighbour that is not depleted and that no gateway before
-/// it needs. The table does not say which neighbour a gateway routes through and no message tells
-/// it, so this holds if the gateways use different ones where they can. A gateway one hop away, or
-/// one that names no neighbour, needs none. Where that leaves no gateway, the first is taken all
-/// the same: a poor path beats no path.
+/// Gateways with fewer hops come first, among equals those with much energy, then the table's
+/// order. A gateway two or more hops away needs a first hop: a neighbour that is not depleted and
+/// that no earlier gateway needs. Neither the table nor a message tells which neighbour a gateway
+/// routes through, so this assumes that gateways use different ones where they can. A gateway one
+/// hop away, or one that lists no neighbour, needs no first hop. If no gateway qualifies, the first
+/// one is selected: a poor path is better than none.
 pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     let mut by_distance: Vec<&Gateway> = table.iter().collect();
     by_distance.sort_by_key(|g| (g.hops, g.energy == Energy::Low));
@@ -32,8 +32,9 @@ pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     chosen
 }
 
-/// Gives `gateway` a first hop of its own, for which others may have to take another of theirs (an
-/// augmenting path of the matching); false if there is none. Neighbours in `seen` have been tried.
+/// Assigns `gateway` a first hop of its own. Other gateways may have to change theirs (an
+/// augmenting path of the matching). Returns false if there is none. Neighbours in `seen` were
+/// already tried.
 fn assign<'g>(gateway: &'g Gateway, first_hops: &mut Vec<(u16, &'g Gateway)>, seen: &mut Vec<u16>) -> bool {
     for neighbour in gateway.neighbours.iter().filter(|n| n.energy == Energy::High) {
         if seen.contains(&neighbour.id) {
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_nearest_is_primary() {
-        // The paper's Table 1: GW2 at one hop, GW1 and GWn at two.
+        // Table 1 of the paper: GW2 at one hop, GW1 and GWn at two.
         let table = vec![
             gateway(1, 2, &[(1, Energy::High)]),
             gateway(2, 1, &[(1, Energy::Low), (2, Energy::High), (3, Energy::High)]),
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(ids(&select(&[of(1, &[1, 2]), of(2, &[1])], 9)), [1, 2]);
         assert_eq!(ids(&select(&[of(1, &[1, 2]), of(2, &[1, 3]), of(3, &[1])], 9)), [1, 2, 3]);
         assert_eq!(ids(&select(&[of(1, &[1, 2]), of(2, &[1, 2]), of(3, &[2])], 9)), [1, 2]);
-        // A ring, in which each has to give way to the next, as large as a table may be.
+        // A ring of the largest table size, in which each gateway has to make way for the next.
         let ring: Vec<Gateway> = (1..=15).map(|id| of(id, &[id, id % 15 + 1])).collect();
         assert_eq!(select(&ring, 99).len(), 15);
         let chain: Vec<Gateway> = (1..=15).map(|id| of(id, &[16 - id, 17 - id])).collect();

@@ -1,4 +1,4 @@
-//! What a driver needs of the three machines, whatever it drives them over.
+//! The common interface of the three machines, for drivers.
 
 use super::receiver::Receiver;
 use super::relay::Relay;
@@ -6,22 +6,22 @@ use super::session_manager::Sender;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
-/// A sender, a relay or a receiver. Each method does what that of the same name does in [`Sender`],
-/// [`Relay`] and [`Receiver`]; one that a machine does not have does nothing.
+/// A sender, a relay or a receiver. Each method equals the method of the same name of [`Sender`],
+/// [`Relay`] and [`Receiver`]; if a machine has no such method, it has no effect.
 pub trait Machine {
-    /// Somebody has connected; `None` if nobody may.
+    /// Handles an accepted connection; `None` if the machine accepts none.
     fn handle_accepted(&mut self, now: Instant) -> Option<StreamId>;
-    /// Something has happened to a stream.
+    /// Handles an event of a stream.
     fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent);
-    /// How a stream stands.
+    /// Handles new figures of a stream.
     fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus);
-    /// The round trip of a stream, as its handshake has shown it.
+    /// Handles the round-trip time measured by the handshake of a stream.
     fn handle_round_trip(&mut self, now: Instant, stream: StreamId, rtt: Duration);
-    /// Time has passed.
+    /// Handles expired timers.
     fn handle_timeout(&mut self, now: Instant);
-    /// When [`Machine::handle_timeout`] is to be called.
+    /// When to call [`Machine::handle_timeout`].
     fn next_timeout(&self) -> Option<Instant>;
-    /// What it wants next.
+    /// Returns the next effect for the driver, until `None`.
     fn poll_effect(&mut self, now: Instant) -> Option<Effect>;
 }
 

@@ -1,43 +1,42 @@
-//! What a session has shown of itself: how fast it delivers, and how long a chunk takes.
+//! Measurement of a session: its delivery rate, and the time that a chunk takes.
 
 use crate::time::{Duration, Instant};
 
-/// A stamp that a chunk carries from being written to being acknowledged.
+/// Sending state of a chunk, kept until it is acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamp {
     pub(super) written: Instant,
-    /// When we expect it acknowledged; beyond that it is overdue.
+    /// When the acknowledgement is expected; later the chunk is overdue.
     pub(super) expected: Instant,
     delivered: u64,
     delivered_at: Instant,
-    /// When the chunk that was last acknowledged then had been written.
+    /// When the chunk acknowledged last at that time had been written.
     delivered_written: Instant,
     limited: Limited,
 }
 
-/// What kept the session from carrying more when a chunk was written.
+/// What limited the session when a chunk was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Limited {
-    /// The pipe was full: the rate that follows is the path's.
+    /// The path was full: the measured rate is the path's.
     ByPath,
-    /// We had given it less than it carries: the rate that follows is a lower bound.
+    /// The sender had assigned less than the path carries: the measured rate is a lower bound.
     ByUs,
 }
 
-/// Rounds in a row without growth by a quarter that end the startup (as in draft-ietf-ccwg-bbr,
-/// "full pipe").
+/// Number of consecutive rounds without growth by a quarter that end the startup (as in
+/// draft-ietf-ccwg-bbr, "full pipe").
 const FULL_ROUNDS: u32 = 3;
 
-/// Is the rate still being found? Rounds are counted in octets: one has passed when what was
-/// written after its beginning has been acknowledged.
+/// Startup phase of the rate estimate. Rounds are counted in bytes: a round ends when a chunk
+/// written after its beginning is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Startup {
-    /// Octets that must have been delivered before a chunk was written for it to be of the next
-    /// round.
+    /// A chunk belongs to the next round if this many bytes had been delivered when it was written.
     round_end: u64,
-    /// The rate to be surpassed.
+    /// The rate to exceed.
     best: u64,
-    /// Rounds in a row in which it was not.
+    /// Consecutive rounds in which the rate did not exceed it.
     flat: u32,
 }
 
@@ -56,6 +55,7 @@ impl Startup {
         }
         if delivered_before >= self.round_end {
             self.round_end = delivered;
+            // A round that we limited says nothing about the capacity of the path.
             if limited == Limited::ByPath {
                 self.flat += 1;
             }
@@ -63,13 +63,14 @@ impl Startup {
     }
 }
 
-/// Rounds in which a rate counts as what the path can carry (BBR's window of the bottleneck
-/// bandwidth, draft-ietf-ccwg-bbr section 5.5.1, has ten): it is forgotten after one to two times
-/// as many.
+/// Number of rounds for which a rate counts as the capacity of the path; it is forgotten after one
+/// to two times that number. BBR's filter of the bottleneck bandwidth (draft-ietf-ccwg-bbr section
+/// 5.5.1) uses ten.
 const PEAK_ROUNDS: u32 = 8;
 
-/// The highest rate of late. A mean tells when a chunk arrives, but who gives a path only its mean
-/// never learns that it could carry more: each loss or pause of the sender lowers it further.
+/// Highest recent rate. The mean predicts when a chunk arrives. A sender that gives a path only its
+/// mean rate would never learn that the path can carry more, because each loss or pause lowers the
+/// mean further.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     round_end: u64,
@@ -95,20 +96,20 @@ impl Peak {
     }
 }
 
-/// Delivery rate and latency of one session, from chunks written to chunks acknowledged.
+/// Delivery rate and latency of one session, measured from writing chunks to their acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     delivered: u64,
     delivered_at: Instant,
     delivered_written: Instant,
-    /// Octets per second.
+    /// Smoothed rate in bytes per second.
     rate: Option<u64>,
     peak: Peak,
     startup: Startup,
     latency: Option<Duration>,
     variation: Duration,
     min_latency: Duration,
-    /// What opening the session took: the only guide before the first acknowledgement.
+    /// Time to open the session: the only estimate before the first acknowledgement.
     supposed: Duration,
 }
 
@@ -128,38 +129,39 @@ impl Estimate {
         }
     }
 
-    /// Before anything is measured, suppose that a chunk takes that long.
+    /// Sets the latency assumed before the first measurement.
     pub(super) fn suppose(&mut self, latency: Duration) {
         self.supposed = latency;
     }
 
-    /// Octets per second, once measured.
+    /// Delivery rate in bytes per second; `None` before the first measurement.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
     }
 
-    /// Octets per second that the path has carried at best of late; 0 before the first measurement.
+    /// Highest recent rate of the path in bytes per second; 0 before the first measurement.
     pub(super) fn capacity(&self) -> u64 {
         self.rate.map_or(0, |rate| rate.max(self.peak.rate()))
     }
 
-    /// Smoothed time from writing a chunk to its acknowledgement, once measured.
+    /// Smoothed time from writing a chunk to its acknowledgement; `None` before the first
+    /// measurement.
     pub(super) fn latency(&self) -> Option<Duration> {
         self.latency
     }
 
-    /// Mean deviation of that.
+    /// Mean deviation of the latency.
     pub(super) fn variation(&self) -> Duration {
         self.variation
     }
 
-    /// How long `octets` take at the measured rate; no time before the first measurement.
+    /// Time for `octets` at the measured rate; zero before the first measurement.
     pub(super) fn drain(&self, octets: u64) -> Duration {
         self.rate.map_or(Duration::ZERO, |rate| time_of(octets, rate))
     }
 
-    /// How long `octets` more take on top of `outstanding`: the drain time, but no less than the
-    /// shortest time a chunk ever took. Before the first measurement: one supposed latency for each
+    /// Time for `octets` more bytes after `outstanding`: the drain time, but at least the shortest
+    /// time that a chunk ever took. Before the first measurement, one supposed latency for each
     /// chunk ahead.
     pub(super) fn time_for(&self, outstanding: u64, octets: u64) -> Duration {
         match self.rate {
@@ -168,28 +170,29 @@ impl Estimate {
         }
     }
 
-    /// Octets that keep the path busy with little queueing: what it carries in the shortest time
-    /// that a chunk ever took, a quarter more, and `spare`. Late binding: what is not yet given can
-    /// still go elsewhere. While the rate is still being found, twice that time's worth, so that it
-    /// can double with every round as in slow start. A session that `leads` by far gets what it has
-    /// carried at best: a pause that a slower one causes must not teach it that it is slow. Among
-    /// equals late binding is worth more.
+    /// Number of bytes in flight that keep the path busy with little queueing: what the path
+    /// carries in the shortest latency, a quarter more, and `spare`.
+    ///
+    /// The bound is tight because unassigned bytes can still go to another session. During startup
+    /// it is twice the bandwidth-latency product, so that the rate can double in each round as in
+    /// slow start. A session that `leads` clearly uses its highest recent rate: a pause caused by a
+    /// slower session must not lower its estimate.
     pub(super) fn enough(&self, leads: bool, spare: u64) -> u64 {
         let rate = if leads { self.capacity() } else { self.rate.unwrap_or(0) };
         let quarters = if self.startup.is_over() { 5 } else { 8 };
         octets_in(rate, self.min_latency / 4 * quarters).saturating_add(spare)
     }
 
-    /// Octets that the path carries at its best rate of late in `round_trips` of its shortest time
-    /// for a chunk.
+    /// Bytes that the path carries at its highest recent rate in `round_trips` times the shortest
+    /// latency.
     pub(super) fn pipes(&self, round_trips: u64) -> u64 {
         octets_in(self.capacity(), self.min_latency * round_trips)
     }
 
-    /// A chunk is written.
+    /// Records that a chunk is written.
     pub(super) fn stamp(&mut self, now: Instant, outstanding: u64, octets: u64) -> Stamp {
         if outstanding == 0 {
-            // After a pause the clock of the rate starts anew: idle time is not slowness.
+            // Idle time is not slowness, so the interval of the rate starts here after a pause.
             self.delivered_at = now;
             self.delivered_written = now;
         }
@@ -205,10 +208,11 @@ impl Estimate {
         }
     }
 
-    /// A chunk of `octets` that only this session carried is acknowledged.
+    /// Records the acknowledgement of a chunk of `octets` bytes that only this session carried.
     ///
-    /// The rate is that of draft-cheng-iccrg-delivery-rate-estimation: what was delivered since the
-    /// chunk was written, over the longer of the times that writing and acknowledging it took.
+    /// The rate follows draft-cheng-iccrg-delivery-rate-estimation: the bytes delivered since the
+    /// chunk was written, divided by the longer of the times for writing and for acknowledging
+    /// them.
     pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp, octets: u64) {
         self.delivered += octets;
         self.delivered_at = now;
@@ -230,14 +234,14 @@ impl Estimate {
     fn fold_rate(&mut self, sample: u64, limited: Limited) {
         self.rate = Some(match (self.rate, limited) {
             (None, _) => sample,
-            // What we held back says only that the path can do at least this.
+            // A rate limited by the sender is only a lower bound of the path's rate.
             (Some(rate), Limited::ByUs) if sample < rate => rate,
             (Some(rate), _) if sample > rate && !self.startup.is_over() => sample,
             (Some(rate), _) => (rate * 7 + sample) / 8,
         });
     }
 
-    /// RFC 6298's averages, on chunks.
+    /// The averages of RFC 6298, applied to chunks.
     fn fold_latency(&mut self, sample: Duration) {
         self.min_latency = self.min_latency.min(sample);
         match self.latency {
@@ -254,17 +258,17 @@ impl Estimate {
     }
 }
 
-/// Octets that a rate in octets per second carries in `span`.
+/// Number of bytes that a rate in bytes per second carries in `span`.
 pub(super) fn octets_in(rate: u64, span: Duration) -> u64 {
     saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
 }
 
-/// Time that `octets` take at a rate in octets per second.
+/// Time for `octets` at a rate in bytes per second.
 pub(super) fn time_of(octets: u64, rate: u64) -> Duration {
     Duration::from_nanos(saturating_ratio(octets, 1_000_000_000, rate))
 }
 
-/// `a * b / c` without overflow in between; saturates.
+/// `a * b / c`, computed in 128 bits; saturates.
 fn saturating_ratio(a: u64, b: u64, c: u64) -> u64 {
     u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX)
 }
@@ -281,7 +285,7 @@ mod tests {
     fn a_steady_path_shows_its_rate() {
         let mut path = Estimate::new(at(0));
         let mut stamps = std::collections::VecDeque::new();
-        // 1000 octets every 100 ms, three chunks on the way: 10 kB/s at 300 ms.
+        // 1000 bytes every 100 ms, three chunks in flight: 10 kB/s at 300 ms.
         for i in 0..30u64 {
             let outstanding = 1000 * stamps.len() as u64;
             stamps.push_back(path.stamp(at(i * 100), outstanding, 1000));

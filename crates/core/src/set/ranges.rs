@@ -1,10 +1,10 @@
-//! Sets of octets of a file, as ascending ranges apart from each other.
+//! Sets of bytes of a file, stored as disjoint ascending ranges.
 
 use alloc::vec::Vec;
 
 use anabranch_wire::set::Range;
 
-/// A set of octets. Operations cost a binary search plus the ranges that they touch.
+/// A set of bytes. An operation costs a binary search plus the number of ranges that it touches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RangeSet {
     // Ascending, not empty, not touching.
@@ -13,22 +13,22 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
-    /// No octet.
+    /// The empty set.
     pub const fn new() -> Self {
         Self { ranges: Vec::new(), octets: 0 }
     }
 
-    /// No octet, and room for so many ranges without another allocation.
+    /// The empty set, with capacity for this many ranges.
     pub fn with_capacity(ranges: usize) -> Self {
         Self { ranges: Vec::with_capacity(ranges), octets: 0 }
     }
 
-    /// How many octets.
+    /// Number of bytes in the set.
     pub const fn octets(&self) -> u64 {
         self.octets
     }
 
-    /// True without an octet.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.octets == 0
     }
@@ -38,7 +38,7 @@ impl RangeSet {
         &self.ranges
     }
 
-    /// Adds `start..end`; returns how many of its octets are new.
+    /// Adds `start..end`; returns the number of new bytes.
     pub fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -63,7 +63,7 @@ impl RangeSet {
         new
     }
 
-    /// Takes `start..end` out; returns how many octets that were.
+    /// Removes `start..end`; returns the number of removed bytes.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -84,30 +84,30 @@ impl RangeSet {
         touched - kept_octets
     }
 
-    /// All of `start..end` is in the set.
+    /// Whether all of `start..end` is in the set.
     pub fn covers(&self, start: u64, end: u64) -> bool {
         start >= end || self.range_at(start).is_some_and(|r| end <= r.end)
     }
 
-    /// `start..end` overlaps a range or lies beside one: added, it would not be a range of its own.
+    /// Whether `start..end` overlaps or adjoins a range: inserting it would not add a range.
     pub fn touches(&self, start: u64, end: u64) -> bool {
         let i = self.ranges.partition_point(|r| r.end < start);
         self.ranges.get(i).is_some_and(|r| r.start <= end)
     }
 
-    /// The range that holds `at`.
+    /// The range that contains `at`.
     pub fn range_at(&self, at: u64) -> Option<Range> {
         let i = self.ranges.partition_point(|r| r.end <= at);
         self.ranges.get(i).copied().filter(|r| r.start <= at)
     }
 
-    /// The first range from `at` on, cut so that it does not begin before `at`.
+    /// The first range at or after `at`, cut to begin no earlier than `at`.
     pub fn next_from(&self, at: u64) -> Option<Range> {
         let i = self.ranges.partition_point(|r| r.end <= at);
         self.ranges.get(i).map(|r| Range { start: r.start.max(at), end: r.end })
     }
 
-    /// One past the octets that reach without a gap from 0.
+    /// Number of bytes that extend from 0 without a gap.
     pub fn prefix(&self) -> u64 {
         self.ranges.first().filter(|r| r.start == 0).map_or(0, |r| r.end)
     }

@@ -1,9 +1,9 @@
-//! The node's session manager (the paper's SM at SN): grants or refuses the request, puts chunks in
-//! order, acknowledges them, and shares its receive buffer among the sessions (sections 4.2 to
-//! 4.6).
+//! The node's session manager (the paper's SM at SN, sections 4.2 to 4.6). It accepts or refuses
+//! the request, puts chunks in order, acknowledges them, and divides its receive buffer among the
+//! sessions.
 //!
-//! Holds at most the buffer's octets out of order, whatever the sender does: a chunk that would end
-//! further ahead is a breach of the protocol and resets its stream.
+//! It holds at most the size of the buffer out of order, whatever the sender does: a chunk that
+//! ends beyond the buffer violates the protocol and resets its stream.
 
 mod queue;
 mod reorder;
@@ -27,71 +27,71 @@ use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
 
-/// The longest header of a chunk, in octets, with room to spare: a copy may come in several.
+/// Upper bound of chunk header lengths in bytes, with a reserve: a copy may come in several chunks.
 const MOST_HEADER: usize = 32;
-/// A session is young for that many times [`ReceiverConfig::ack_every`].
+/// A session is young until it has received this many times [`ReceiverConfig::ack_every`].
 const YOUNG: u64 = 4;
 
-/// What the node answers to a request.
+/// The node's answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Answer"))]
 pub enum Striping {
-    /// ACK, with its gateway table: it takes SET sessions.
+    /// ACK with the gateway table: the node accepts SET sessions.
     #[cfg_attr(feature = "serde", serde(rename = "ack"))]
     Supported,
-    /// NACK: the bytes come as plain TCP through the default gateway.
+    /// NACK: the file is sent as plain TCP through the default gateway.
     #[cfg_attr(feature = "serde", serde(rename = "nack"))]
     Refused,
 }
 
-/// Who lets a new transfer begin.
+/// The authority that permits a new transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grant {
-    /// Nobody has to: it begins at octet 0.
+    /// Every transfer is permitted and starts at byte 0.
     AtOnce,
-    /// The node's owner, who says from which octet on: see [`Receiver::asked`].
+    /// The owner of the node decides, and sets the first byte: see [`Receiver::asked`].
     Ask,
 }
 
 /// Options of a [`Receiver`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceiverConfig {
-    /// Octets of receive buffer (`B_2`), for all sessions together.
+    /// Size of the receive buffer (`B_2`) for all sessions together, in bytes.
     pub buffer: u32,
-    /// Octets that a stream may send before it has said what it is for.
+    /// Receive window of a stream before its first message, in bytes.
     pub first_window: u32,
-    /// How octets are kept that wait for others before them.
+    /// Storage of bytes that wait for preceding ones.
     pub holding: Holding,
-    /// Separate pieces that may wait, about: whoever sends one more is reset, unless it is what is
-    /// next.
+    /// Approximate limit of separate out-of-order pieces. A stream that exceeds it is reset, unless
+    /// its piece is the next in order.
     pub pieces: usize,
     /// The gateway table (Table 1).
     pub gateways: Vec<Gateway>,
-    /// Whether the node takes SET sessions.
+    /// Whether the node accepts SET sessions.
     pub striping: Striping,
-    /// Who lets a new transfer begin.
+    /// The authority that permits a new transfer.
     pub grant: Grant,
-    /// Transfers that may wait while another is under way, and are let in in their order. Where
-    /// there are more, those of the sender that has most of them make way.
+    /// Largest number of requests that wait while a transfer is in progress; they are served in
+    /// order. When the queue is full, a new request displaces one of the sender with the most
+    /// waiting requests.
     pub queue: usize,
-    /// How the buffer is shared.
+    /// Division of the buffer among the sessions.
     pub share: ShareConfig,
-    /// Octets on one session after which it is acknowledged at once.
+    /// Bytes received on a session after which it is acknowledged at once.
     pub ack_every: u32,
-    /// How long a whole chunk may wait for its acknowledgement.
+    /// Longest delay of the acknowledgement of a complete chunk.
     pub ack_delay: Duration,
-    /// A transfer makes way for another if no byte of its file that the node did not hold before
-    /// has arrived for this long.
+    /// Time without a new byte of the file after which a transfer gives way to another.
     pub idle: Duration,
-    /// Octets of a manifest that a request may have: each connection may take this much more
-    /// memory. A request with a longer one is refused with [`RefuseReason::LongManifest`].
+    /// Largest manifest of a request in bytes; each connection may need this much additional
+    /// memory. A request with a longer manifest is refused with [`RefuseReason::LongManifest`].
     pub manifest: usize,
-    /// Octets of a file behind its request that the node holds while its owner is asked; what is
-    /// longer is ignored. With 0 the node takes no copy on a control stream.
+    /// Bytes of a file after its request that the node holds while it waits for the owner's
+    /// decision; a longer copy is ignored. With 0 the node accepts no copy on a control stream.
     pub copy: usize,
-    /// Connections that may hold a part of a manifest at the same time. One more resets the
-    /// connection that began first.
+    /// Largest number of connections that hold part of a manifest at the same time. A further one
+    /// resets the oldest.
     pub manifests: usize,
 }
 
@@ -101,7 +101,7 @@ impl Default for ReceiverConfig {
             buffer: 64_000,
             first_window: 1_000,
             holding: Holding::Pieces,
-            // As many as chunks of 128 octets in a buffer of 4 MB.
+            // The number of 128-byte chunks in a buffer of 4 MB.
             pieces: 32_768,
             gateways: Vec::new(),
             striping: Striping::Supported,
@@ -124,7 +124,7 @@ impl Default for ReceiverConfig {
 }
 
 impl ReceiverConfig {
-    /// The node as printed: the sessions' shares add up to the buffer.
+    /// The node as printed: the shares of the sessions sum to the buffer.
     pub fn paper() -> Self {
         let modern = Self::default();
         Self { share: ShareConfig { sharing: Sharing::Divided, ..modern.share }, ..modern }
@@ -134,31 +134,30 @@ impl ReceiverConfig {
 /// Counters of a [`Receiver`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiverCounters {
-    /// Octets that came more than once.
+    /// Bytes received more than once.
     pub duplicate_octets: u64,
-    /// Octets held out of order, at most.
+    /// Largest number of bytes held out of order.
     pub held_peak: u64,
-    /// Streams that were reset because of what came on them.
+    /// Streams that were reset because of their content.
     pub rejected: u64,
 }
 
-/// What a stream is for.
+/// Purpose of a stream.
 #[derive(Debug)]
 enum Role {
-    /// Its first message has not come.
+    /// The first message has not arrived.
     Fresh(Decoder),
-    /// A request that waits for the owner's answer.
+    /// A request waits for the owner's decision.
     Asking,
-    /// The control stream of a request that was accepted: its sender may cancel this transfer on
-    /// it.
+    /// The control stream of an accepted request. The sender may cancel this transfer on it.
     Accepted(TransferId),
-    /// A copy of the whole file that follows an accepted request.
+    /// A copy of the whole file after an accepted request.
     Copy(Decoder),
     /// A SET session.
     Session(Session),
-    /// The rest of the file as plain octets, from here on.
+    /// The rest of the file as plain bytes, from this offset on.
     Plain { at: u64 },
-    /// Nothing more is expected: only its end.
+    /// No more data is expected before the end of the stream.
     Ending,
 }
 
@@ -167,40 +166,41 @@ struct Session {
     decoder: Decoder,
     quality: Quality,
     limit: u32,
-    /// Octets of chunks so far.
+    /// Bytes of chunks received so far.
     received: u64,
-    /// Those since the last acknowledgement on this session.
+    /// Bytes received since the last acknowledgement on this session.
     pending: u64,
     ack_due: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Transfer {
-    /// What it began with.
+    /// The request that started the transfer.
     request: Request,
     reorder: Reorder,
-    /// Sessions that the sender means to open.
+    /// Number of sessions that the sender intends to open.
     sessions: usize,
-    /// When it began, or the last byte arrived that the node did not hold.
+    /// When the transfer started, or the last new byte arrived.
     news: Instant,
     next_share: Instant,
 }
 
-/// The session manager of a node. One transfer at a time.
+/// The session manager of a node. It handles one transfer at a time.
 #[derive(Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
     streams: BTreeMap<StreamId, Role>,
     transfer: Option<Transfer>,
     waiting: Waiting,
-    /// A transfer that the owner has not let in yet.
+    /// A transfer that waits for the owner's decision.
     asking: Option<Asking>,
     queue: Queue,
-    /// Which sender speaks on a stream, as the driver has said last.
+    /// The sender identity of a stream, as last set by the driver.
     introduced: Option<(StreamId, SenderId)>,
-    /// Since then there is no transfer.
+    /// Since when there has been no transfer.
     freed: Instant,
-    /// Why the owner gave up the last transfer: sessions of it may still be opening.
+    /// Why the owner has rejected the last transfer. Sessions of that transfer may still be
+    /// opening.
     given_up: Option<RefuseReason>,
     next_stream: u32,
     effects: VecDeque<Effect>,
@@ -208,13 +208,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Octets of state for one stream, beside a header that is not all there.
+    /// Memory for one stream in bytes, without a partly received header.
     pub const STREAM_OCTETS: usize = size_of::<(StreamId, Role)>();
 
-    /// Octets of state for each who waits for a busy node.
+    /// Memory for each request in the queue in bytes.
     pub const WAITING_OCTETS: usize = Queue::ENTRY;
 
-    /// A node without a transfer.
+    /// Creates a node without a transfer.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             waiting: Waiting::new(config.holding, config.buffer),
@@ -232,12 +232,13 @@ impl Receiver {
         }
     }
 
-    /// Announces these gateways from now on.
+    /// Sets the gateway table announced from now on.
     pub fn set_gateways(&mut self, gateways: Vec<Gateway>) {
         self.config.gateways = gateways;
     }
 
-    /// Somebody has connected: a sender, or a gateway for it.
+    /// Handles an accepted connection of a sender, or of a gateway on its behalf; returns the
+    /// stream.
     pub fn handle_accepted(&mut self, _now: Instant) -> StreamId {
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
@@ -247,19 +248,19 @@ impl Receiver {
         stream
     }
 
-    /// The request that comes next on `stream` is of this sender, whose identity the driver has
-    /// verified. To be called right before the bytes of the request are handed over.
+    /// Sets the sender of the next request on `stream`, whose identity the driver has verified.
+    /// Call this right before passing the bytes of the request.
     pub fn introduce(&mut self, stream: StreamId, sender: SenderId) {
         self.introduced = Some((stream, sender));
     }
 
-    /// A stream did something.
+    /// Handles an event of a stream.
     pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
         match event {
             StreamEvent::Opened => {}
             StreamEvent::Data(octets) => self.read(now, stream, octets),
             StreamEvent::Ended => {
-                // One that was reset meanwhile is not known any more, and shall not be again.
+                // A stream that was reset in the meantime must not be added again.
                 if let Some(role) = self.streams.get_mut(&stream) {
                     *role = Role::Ending;
                     self.effects.push_back(Effect::Shutdown { stream });
@@ -272,7 +273,7 @@ impl Receiver {
         }
     }
 
-    /// Answers [`Receiver::next_timeout`].
+    /// Handles expired timers. See [`Receiver::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.share_due().is_some_and(|due| due <= now) {
             self.end_share_period(now);
@@ -282,7 +283,7 @@ impl Receiver {
         due.into_iter().for_each(|stream| self.acknowledge(stream));
     }
 
-    /// When [`Receiver::handle_timeout`] wants to be called.
+    /// When to call [`Receiver::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let ack = self.ack_times().map(|(_, at)| at).min();
         match (ack, self.share_due()) {
@@ -291,54 +292,54 @@ impl Receiver {
         }
     }
 
-    /// The next thing that the driver shall do.
+    /// Returns the next effect for the driver, until `None`.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        // What a ring holds goes out before whatever was said of it, and what had to leave it
-        // before that first of all.
+        // Bytes in the ring are delivered before the effects that were queued after them. `Deliver`
+        // effects at the front were taken from the ring earlier and come first of all.
         match self.effects.front() {
             Some(Effect::Deliver { .. }) => self.effects.pop_front(),
             _ => self.pop_waiting().or_else(|| self.effects.pop_front()),
         }
     }
 
-    /// The request that the present transfer began with.
+    /// The request that started the current transfer.
     pub fn present(&self) -> Option<&Request> {
         self.transfer.as_ref().map(|t| &t.request)
     }
 
-    /// The present transfer and the octets of it delivered in order.
+    /// The current transfer and its bytes delivered in order.
     pub fn delivered(&self) -> Option<(TransferId, u64)> {
         self.transfer.as_ref().map(|t| (t.request.transfer, t.reorder.delivered()))
     }
 
-    /// The present transfer is complete.
+    /// Whether the current transfer is complete.
     pub fn is_complete(&self) -> bool {
         self.transfer.as_ref().is_some_and(|t| t.reorder.is_complete())
     }
 
-    /// When the present transfer counts as lost: it is not complete, none of its streams is open,
-    /// and it has had no news for [`ReceiverConfig::idle`].
+    /// When the current transfer counts as lost: it is incomplete, none of its streams is open, and
+    /// it has received no new byte for [`ReceiverConfig::idle`].
     pub fn lost_at(&self) -> Option<Instant> {
         let transfer = self.transfer.as_ref().filter(|t| !t.reorder.is_complete())?;
         let is_open = |role: &Role| matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         (!self.streams.values().any(is_open)).then(|| transfer.news + self.config.idle)
     }
 
-    /// Gives up the present transfer and a request that waits for the owner, drops all effects, and
-    /// resets all streams. It takes no memory but for the effects, unlike [`Receiver::abort`], and
-    /// the sender is not told why.
+    /// Drops the current transfer and a request that waits for the owner, drops all effects, and
+    /// resets all streams. Unlike [`Receiver::abort`], it allocates no memory except for the
+    /// effects and does not tell the sender why.
     pub fn reset(&mut self, now: Instant) {
         self.effects.clear();
         self.asking = None;
         self.forget(now);
-        // One by one: a map that is dropped gives its memory back, and a small node would have to
-        // find it again.
+        // One by one: dropping the map would free its memory, which a small node would have to
+        // allocate again.
         while let Some((stream, _)) = self.streams.pop_first() {
             self.effects.push_back(Effect::Abort { stream });
         }
     }
 
-    /// What has happened so far.
+    /// Counters since the start.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
     }
@@ -390,7 +391,7 @@ impl Receiver {
         }
     }
 
-    /// Gives a stream another role, in its place: inserting into the map takes 1 kB of stack more.
+    /// Changes the role of a stream in place: an insertion into the map needs 1 kB more stack.
     fn set_role(&mut self, stream: StreamId, role: Role) {
         match self.streams.get_mut(&stream) {
             Some(place) => *place = role,
@@ -398,8 +399,8 @@ impl Receiver {
         }
     }
 
-    /// Resets the oldest connections that hold a part of a manifest, and are too many. Not
-    /// `latest`: a silent peer then keeps no other from asking.
+    /// Resets the oldest connections with part of a manifest when there are too many, but never
+    /// `latest`. A silent peer thus cannot keep others from sending requests.
     #[inline(never)]
     fn bound_manifests(&mut self, latest: StreamId) {
         let holds = |role: &Role| matches!(role, Role::Fresh(decoder) if decoder.holds_manifest());
@@ -421,7 +422,7 @@ impl Receiver {
         transfer.next_share = buffers::next_period(&self.config.share, transfer.next_share, now);
         let Some(role) = self.streams.get_mut(&stream) else { return };
         let Role::Fresh(mut decoder) = core::mem::replace(role, Role::Ending) else { return };
-        // A session has no place for a request, and none of the memory that a manifest takes.
+        // A session carries no request, so its decoder gives back the memory for a manifest.
         decoder.take_no_manifest();
         if join.plan == Plan::Split {
             self.set_role(stream, Role::Plain { at: 0 });
@@ -462,8 +463,8 @@ impl Receiver {
         self.consider_ack(now, stream);
     }
 
-    /// A copy on a control stream is not a session: it has no share of the buffer, and it is
-    /// acknowledged when the file is complete.
+    /// Reads a copy on a control stream. A copy is not a session: it has no share of the buffer,
+    /// and it is acknowledged only when the file is complete.
     fn read_copy(&mut self, now: Instant, stream: StreamId) {
         loop {
             let Some(Role::Copy(decoder)) = self.streams.get_mut(&stream) else { return };
@@ -484,8 +485,8 @@ impl Receiver {
         }
     }
 
-    /// Puts octets in their place; false if they cannot be. What was read at once may be more than
-    /// the buffer holds: what is in order leaves it before the rest comes in.
+    /// Stores received bytes; returns false if they do not fit. One read may contain more than the
+    /// buffer holds, so bytes that are in order are delivered before the rest is stored.
     fn store(&mut self, now: Instant, offset: u64, mut octets: Bytes) -> bool {
         let mut at = offset;
         while !octets.is_empty() {
@@ -499,6 +500,7 @@ impl Receiver {
             let Some(transfer) = self.transfer.as_mut().filter(|_| length > 0) else { return false };
             let piece = octets.split_to(length);
             let Some(new) = transfer.reorder.insert(&mut self.waiting, at, piece) else { return false };
+            // Duplicates do not count as progress: otherwise a sender could hold the node forever.
             if new > 0 {
                 transfer.news = now;
             }
@@ -512,7 +514,7 @@ impl Receiver {
         true
     }
 
-    /// Queues the octets that are in order as effects, from position `place` on.
+    /// Queues the bytes that are in order as effects, from position `place` on.
     fn deliver_at(&mut self, mut place: usize) {
         while let Some(effect) = self.pop_waiting() {
             self.effects.insert(place, effect);
@@ -529,12 +531,13 @@ impl Receiver {
         if self.is_complete() {
             return self.acknowledge_sessions();
         }
-        // Half of a small buffer: the sender waits for room while an acknowledgement does.
+        // Half of a small buffer: beyond that the sender would wait for the acknowledgement.
         let every = u64::from(self.config.ack_every.min(self.config.buffer / 2));
         let delay = self.config.ack_delay;
         let Some(Role::Session(session)) = self.streams.get_mut(&stream) else { return };
         let whole = session.pending > 0 && session.decoder.is_between_messages();
-        // The first chunks tell the sender what the session is worth: it shall not wait for that.
+        // The first chunks measure the session for the sender, so their acknowledgement is not
+        // delayed.
         let young = session.received < every * YOUNG;
         if session.pending >= every || whole && young {
             self.acknowledge(stream);
@@ -543,7 +546,8 @@ impl Receiver {
         }
     }
 
-    /// The file is complete. Whichever way is quickest: the sender shall know.
+    /// Acknowledges on all sessions: the file is complete, and the fastest path should tell the
+    /// sender.
     fn acknowledge_sessions(&mut self) {
         let sessions: Vec<StreamId> = self.sessions().map(|(stream, _)| stream).collect();
         sessions.into_iter().for_each(|stream| self.acknowledge(stream));
@@ -569,7 +573,7 @@ impl Receiver {
         if self.store(now, start, octets) { self.finish_plain(stream) } else { self.reject(stream) }
     }
 
-    /// A plain transfer that is complete is acknowledged once, and its stream closed.
+    /// Acknowledges a complete plain transfer once and closes its stream.
     fn finish_plain(&mut self, stream: StreamId) {
         if self.is_complete() {
             self.acknowledge(stream);
@@ -606,7 +610,7 @@ impl Receiver {
 
     fn share_due(&self) -> Option<Instant> {
         let transfer = self.transfer.as_ref().filter(|t| !t.reorder.is_complete())?;
-        // One session has the whole buffer whatever it shows.
+        // A single session has the whole buffer, whatever its quality.
         (self.sessions().count() > 1).then_some(transfer.next_share)
     }
 
@@ -623,12 +627,12 @@ impl Receiver {
         self.share();
     }
 
-    /// Tells every session what it may send.
+    /// Updates the receive limit of every session.
     fn share(&mut self) {
         let Some(transfer) = &self.transfer else { return };
         let averages = || self.sessions().filter_map(|(_, s)| s.quality.average());
         let rivals = Rivals {
-            // Equal parts for as many as are meant to come, until something is measured.
+            // Until there are measurements, equal parts for the expected number of sessions.
             count: transfer.sessions.max(self.sessions().count()),
             total: averages().sum(),
             best: averages().max().unwrap_or(0),
@@ -637,6 +641,7 @@ impl Receiver {
         for (stream, role) in streams.iter_mut() {
             let Role::Session(session) = role else { continue };
             let limit = buffers::share(&config.share, config.buffer, session.quality.average(), &rivals);
+            // A change of less than a segment is not worth a new limit.
             if session.limit == 0 || limit.abs_diff(session.limit) >= config.share.segment {
                 session.limit = limit;
                 effects.push_back(Effect::LimitReceive { stream: *stream, octets: limit });

@@ -1,9 +1,9 @@
 //! The gateway (sections 4.2.3, 4.3 and 4.6): a relay between two independent TCP connections.
 //!
 //! It reads the SETSYN, dials the node, tells the node which transfer the connection belongs to,
-//! answers with SETACK after the open-wait state, and from then on passes octets both ways unread.
-//! The node's receive window, less what the gateway still holds, becomes the window that it offers
-//! to the sender. Holds at most one window per session.
+//! and answers with SETACK after the open-wait state. From then on it forwards bytes in both
+//! directions without reading them. It offers the sender the node's receive window less the bytes
+//! that the gateway still holds, and therefore holds at most one window per session.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -14,41 +14,41 @@ use bytes::Bytes;
 use super::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
-/// How long a gateway waits between the opening of the wireless connection and its SETACK.
+/// Delay between the opening of the wireless connection and the SETACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OpenWait {
-    /// One round trip of the wireless connection, as in the paper: by then the node has the last
-    /// ACK of the handshake (equation 5).
+    /// One round trip of the wireless connection, as in the paper: by then the node has received
+    /// the last ACK of the handshake (equation 5).
     RoundTrip,
-    /// Not at all.
+    /// No delay.
     None,
 }
 
-/// In which steps the node's window is carried back (section 4.6, errata S14).
+/// Granularity of the node's window as offered to the sender (section 4.6, erratum S14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WindowUnits {
-    /// In octets.
+    /// Bytes.
     Octets,
-    /// In whole segments of the wired connection, of so many octets, as printed; at least one.
+    /// Whole segments of the wired connection of this many bytes, as printed; at least one.
     WiredSegments(u32),
 }
 
 /// Options of a [`Relay`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RelayConfig {
-    /// When SETACK is sent.
+    /// Delay of the SETACK.
     pub open_wait: OpenWait,
-    /// Octets that one session may send before the wireless half is open.
+    /// Bytes that one session may send before the wireless half is open.
     pub initial_window: u32,
-    /// Octets that one session may have at the gateway, whatever the node offers.
+    /// Largest number of bytes of one session at the gateway, whatever window the node offers.
     pub buffer: u32,
-    /// Octets of a wired segment: the least that is offered while the gateway holds nothing.
+    /// Size of a wired segment in bytes: the least window offered while the gateway holds nothing.
     pub segment: u32,
-    /// In which steps the node's window is carried back.
+    /// Granularity of the node's window as offered to the sender.
     pub units: WindowUnits,
-    /// A connection without a SETSYN for so long is reset.
+    /// Time without a SETSYN after which a connection is reset.
     pub setsyn_timeout: Duration,
 }
 
@@ -75,20 +75,20 @@ impl RelayConfig {
 /// Counters of a [`Relay`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RelayCounters {
-    /// Sessions that were opened.
+    /// Sessions opened.
     pub opened: u64,
     /// Sessions whose node could not be reached.
     pub unreachable: u64,
-    /// Sessions whose node the driver may not dial.
+    /// Sessions whose node the driver must not dial.
     pub forbidden: u64,
     /// Sessions for which the driver had no room.
     pub congested: u64,
-    /// Connections that were reset: no SETSYN, something else in its place, or still open after a
-    /// refusal. The last kind also counts in the counter of its refusal.
+    /// Connections that were reset: no SETSYN, another message in its place, or still open after a
+    /// refusal. The last kind is also counted in the counter of its refusal.
     pub rejected: u64,
-    /// Octets from sender to node.
+    /// Bytes from sender to node.
     pub octets_down: u64,
-    /// Octets from node to sender.
+    /// Bytes from node to sender.
     pub octets_up: u64,
 }
 
@@ -102,7 +102,7 @@ enum State {
         until: Instant,
     },
     Open,
-    /// The sender has its answer and is to close. What else it says is dropped.
+    /// The sender has received the refusal and should close. Its further data is dropped.
     Refused {
         deadline: Instant,
     },
@@ -113,17 +113,17 @@ struct Session {
     wired: StreamId,
     wireless: Option<StreamId>,
     state: State,
-    /// Reads SETSYN and its repetitions; gone with the first octet of anything else.
+    /// Decoder for SETSYN and its repetitions; dropped at the first byte of other data.
     decoder: Option<Decoder>,
     setsyn: Option<SetSyn>,
-    /// Octets for the node that came before its connection was open.
+    /// Bytes for the node that arrived before its connection was open.
     early: VecDeque<Bytes>,
     /// The sender has closed before the wireless connection was open.
     wired_ended: bool,
-    /// The sender has been passed octets of the node: a SETACK could now stand in the middle of a
-    /// message.
+    /// Whether bytes of the node were forwarded to the sender. A SETACK after them could stand in
+    /// the middle of a message.
     node_spoke: bool,
-    /// The node has closed, so nothing more is said to the sender.
+    /// The node has closed its direction, so no more data is sent to the sender.
     node_ended: bool,
     limit: u32,
 }
@@ -134,7 +134,7 @@ impl Session {
     }
 }
 
-/// The relay of one gateway: any number of sessions.
+/// The relay of one gateway, for any number of sessions.
 #[derive(Debug)]
 pub struct Relay {
     config: RelayConfig,
@@ -145,13 +145,13 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay without a session.
+    /// Creates a relay without sessions.
     pub fn new(config: RelayConfig) -> Self {
         let counters = RelayCounters::default();
         Self { config, sessions: Vec::new(), next_stream: 0, effects: VecDeque::new(), counters }
     }
 
-    /// A sender has connected.
+    /// Handles an accepted connection of a sender; returns the stream.
     pub fn handle_accepted(&mut self, now: Instant) -> StreamId {
         let wired = self.new_stream();
         let limit = self.config.initial_window;
@@ -171,7 +171,7 @@ impl Relay {
         wired
     }
 
-    /// A stream did something.
+    /// Handles an event of a stream.
     pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
         let Some(index) = self.sessions.iter().position(|s| s.wired == stream || s.wireless == Some(stream))
         else {
@@ -195,8 +195,8 @@ impl Relay {
         }
     }
 
-    /// A stream's figures have changed. Those of the wireless one decide what the sender is
-    /// offered.
+    /// Handles new figures of a stream. The figures of the wireless stream determine the window
+    /// offered to the sender.
     pub fn handle_status(&mut self, _now: Instant, stream: StreamId, status: StreamStatus) {
         let Some(index) = self.sessions.iter().position(|s| s.wireless == Some(stream)) else { return };
         if matches!(self.sessions[index].state, State::AwaitSetSyn { .. } | State::Dialing) {
@@ -206,14 +206,14 @@ impl Relay {
         let plan = self.sessions[index].setsyn.map(|s| s.join.plan);
         let limit = wired_window(&self.config, plan, status.peer_window, held);
         let session = &mut self.sessions[index];
-        // Small steps would only be silly windows (RFC 9293 section 3.8.6.2.2).
+        // Smaller changes would cause silly windows (RFC 9293 section 3.8.6.2.2).
         if limit.abs_diff(session.limit) >= self.config.segment / 4 || (limit == 0) != (session.limit == 0) {
             session.limit = limit;
             self.effects.push_back(Effect::LimitReceive { stream: session.wired, octets: limit });
         }
     }
 
-    /// Answers [`Relay::next_timeout`].
+    /// Handles expired timers. See [`Relay::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         for index in (0..self.sessions.len()).rev() {
             match self.sessions[index].state {
@@ -230,7 +230,7 @@ impl Relay {
         }
     }
 
-    /// When [`Relay::handle_timeout`] wants to be called.
+    /// When to call [`Relay::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         let times = self.sessions.iter().filter_map(|s| match s.state {
             State::AwaitSetSyn { deadline } | State::Refused { deadline } => Some(deadline),
@@ -240,12 +240,12 @@ impl Relay {
         times.min()
     }
 
-    /// The next thing that the driver shall do.
+    /// Returns the next effect for the driver, until `None`.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// What it has done so far.
+    /// Counters since the start.
     pub fn counters(&self) -> RelayCounters {
         self.counters
     }
@@ -279,8 +279,8 @@ impl Relay {
 
     fn handle_setsyn(&mut self, index: usize, setsyn: SetSyn) {
         if self.sessions[index].setsyn.is_some() {
-            // A repetition: the sender has not seen our SETACK, or it is not due yet. Once the node
-            // has spoken there is no place for another, and TCP brings the first.
+            // A repetition: the sender has not seen the SETACK, or it is not due yet. After data of
+            // the node another SETACK has no place, and TCP delivers the first one anyway.
             let session = &self.sessions[index];
             if matches!(session.state, State::Open) && !session.node_spoke {
                 self.send_setack(index);
@@ -293,7 +293,8 @@ impl Relay {
         session.wireless = Some(wireless);
         session.state = State::Dialing;
         if setsyn.join.plan == Plan::Split {
-            // What follows a plain split connection's SETSYN is the file, whatever its first octet.
+            // After the SETSYN of a plain split connection the file follows, whatever its first
+            // byte is.
             if let Some(decoder) = session.decoder.take() {
                 session.early.push_back(decoder.into_rest());
             }
@@ -312,6 +313,8 @@ impl Relay {
                 self.effects.push_back(Effect::Write { stream, octets });
             }
             (_, _) => {
+                // The gateway holds these bytes until the wireless half is open, so the window
+                // shrinks.
                 session.limit = session.limit.saturating_sub(octets.len() as u32);
                 session.early.push_back(octets);
                 self.effects.push_back(Effect::LimitReceive { stream: session.wired, octets: session.limit });
@@ -321,7 +324,8 @@ impl Relay {
 
     fn send_up(&mut self, index: usize, octets: Bytes) {
         if matches!(self.sessions[index].state, State::OpenWait { .. }) {
-            // A node that speaks has the handshake's last ACK: there is nothing left to wait for.
+            // A node that sends data has received the last ACK of the handshake, so the wait is
+            // over.
             self.send_setack(index);
         }
         self.counters.octets_up += octets.len() as u64;
@@ -331,8 +335,8 @@ impl Relay {
         self.effects.push_back(Effect::Write { stream, octets });
     }
 
-    /// The wireless connection is open: introduce the session, send what has waited, enter
-    /// OPEN-WAIT.
+    /// Handles the opening of the wireless connection: introduces the session, sends waiting data
+    /// and enters OPEN-WAIT.
     fn open(&mut self, now: Instant, index: usize) {
         let session = &mut self.sessions[index];
         let (State::Dialing, Some(setsyn), Some(stream)) = (&session.state, session.setsyn, session.wireless)
@@ -349,15 +353,16 @@ impl Relay {
         if session.wired_ended {
             self.effects.push_back(Effect::Shutdown { stream });
         }
-        // The round trip is known from the handshake that has just ended: see `handle_round_trip`.
+        // The driver reports the round-trip time of the handshake separately: see
+        // `handle_round_trip`.
         session.state = State::OpenWait { until: now };
         if self.config.open_wait == OpenWait::None {
             self.send_setack(index);
         }
     }
 
-    /// The round-trip time of a wireless connection, told by the driver with or right after
-    /// [`StreamEvent::Opened`]: how long OPEN-WAIT lasts.
+    /// Sets the length of OPEN-WAIT: the round-trip time of a wireless connection. The driver calls
+    /// this with or right after [`StreamEvent::Opened`].
     pub fn handle_round_trip(&mut self, now: Instant, stream: StreamId, rtt: Duration) {
         let found = self.sessions.iter_mut().find(|s| s.wireless == Some(stream));
         if let Some(Session { state: State::OpenWait { until }, .. }) = found {
@@ -416,8 +421,8 @@ impl Relay {
                 *counter += 1;
                 session.wireless = None;
                 session.early.clear();
-                // Its early data may have filled the window. A sender that is not read would not be
-                // seen to hang up.
+                // Early data may have filled the window. Without reading from the sender, the relay
+                // would not notice that it closes.
                 session.limit = self.config.initial_window;
                 self.effects.push_back(Effect::LimitReceive { stream, octets: session.limit });
                 session.state = State::Refused { deadline: now + self.config.setsyn_timeout };
@@ -441,12 +446,14 @@ impl Relay {
     }
 }
 
-/// The window to offer the sender: the node's, less what the gateway holds for it or has on its way
-/// to it; at least two wired segments while that is less, or a node window below one segment would
-/// stop the session for good, and with one the wireless half would wait while the next comes. A
-/// plain stream would even wait for a time-out: the silly window avoidance of both ends (RFC 9293
-/// sections 3.8.6.2.1 and 3.8.6.2.2) holds back what is smaller than a segment and than half a
-/// window. In the printed units the floor of a SET session is one.
+/// Computes the window to offer to the sender: the node's window less the bytes that the gateway
+/// holds or has in flight to it, but at least two wired segments less these bytes.
+///
+/// Without this floor, a node window below one segment would stop the session for good. With one
+/// segment, the wireless half would idle while the next segment is on its way. A plain stream would
+/// even wait for a time-out: the silly window avoidance of both ends (RFC 9293 sections 3.8.6.2.1
+/// and 3.8.6.2.2) holds back data smaller than both a segment and half a window. In the printed
+/// units the floor of a SET session is one segment.
 fn wired_window(config: &RelayConfig, plan: Option<Plan>, node_window: u32, held: u32) -> u32 {
     let window = node_window.min(config.buffer);
     let (window, floor) = match config.units {
@@ -475,7 +482,8 @@ mod tests {
         assert_eq!(wired_window(&config, SET, u32::MAX, 0), config.buffer);
     }
 
-    /// Section 4.6's example: y = x * 127 / 1296 segments, which is 0 for x up to 10 (errata S14).
+    /// The example of section 4.6: y = x * 127 / 1296 segments, which is 0 for x up to 10 (erratum
+    /// S14).
     #[test]
     fn the_printed_units_round_down_to_wired_segments() {
         let config =

@@ -1,6 +1,6 @@
-//! The sender's session manager (the paper's SM at CN, sections 4.2 to 4.7): asks the node, opens
-//! sessions one after another while data already flows on the first, stripes, recovers, and tears
-//! down.
+//! The sender's session manager (the paper's SM at CN, sections 4.2 to 4.7). It sends the request
+//! to the node, opens sessions one after another while data already flows on the first, stripes the
+//! file over them, recovers from losses, and closes the sessions.
 
 mod config;
 mod congestion;
@@ -30,44 +30,45 @@ use super::striping::{AnyStriping, PathView};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
-/// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the
-/// control stream's.
+/// Largest number of sessions under the keys of one request: the number takes one byte, and
+/// [`u8::MAX`] denotes the control stream.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
 
-/// Why a transfer failed.
+/// Reason for the failure of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The node never answered the request.
+    /// The node did not answer the request.
     #[error("the node did not answer the request")]
     NodeUnreachable,
-    /// The node refused, and plain TCP would not help.
+    /// The node refused, for a reason that also excludes plain TCP.
     #[error("the node refused the transfer: {}", why(*.0))]
     Refused(RefuseReason),
-    /// The node has so many octets of another file, which is to come first or to be thrown away.
+    /// The node holds this many bytes of another, unfinished file. That transfer must be completed
+    /// or discarded first.
     #[error("the node holds {0} bytes of an unfinished transfer of another file")]
     Unfinished(u64),
-    /// The node knows no gateway.
+    /// The node's gateway table is empty.
     #[error("the node knows no gateway")]
     NoGateway,
-    /// Every session ended before the file was delivered.
+    /// All sessions ended before the file was delivered.
     #[error("every gateway was lost")]
     GatewaysLost,
-    /// Every gateway that is left is congested.
+    /// All remaining gateways are congested.
     #[error("every gateway is congested")]
     Congested,
-    /// Nothing more was delivered for too long.
+    /// There was no progress within [`SenderConfig::stall`].
     #[error("nothing was delivered for too long")]
     Stalled,
-    /// The node sent what no node may send.
+    /// The node has violated the protocol.
     #[error("the node violated the protocol")]
     Protocol,
-    /// The owner has given it up.
+    /// The owner has cancelled the transfer.
     #[error("the transfer was cancelled")]
     Cancelled,
 }
 
-/// What a refusal means, in words.
+/// The text for a refusal in error messages.
 const fn why(reason: RefuseReason) -> &'static str {
     match reason {
         RefuseReason::NoStriping => "it does not support striping",
@@ -88,35 +89,35 @@ const fn why(reason: RefuseReason) -> &'static str {
     }
 }
 
-/// How a transfer ended.
+/// Result of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The node has everything in order.
+    /// The node has the whole file in order.
     Delivered,
-    /// It has not; see [`Sender::delivered`] for how far it got.
+    /// The transfer failed; see [`Sender::delivered`] for its progress.
     Failed(Failure),
 }
 
-/// What a session did, for reports.
+/// Figures of one session, for reports.
 #[derive(Clone, Debug)]
 pub struct SessionReport {
     /// The gateway's id in the node's table.
     pub gateway: u16,
-    /// Where it took the session.
+    /// Address at which the gateway accepts sessions.
     pub address: SocketAddr,
-    /// Where the session stands.
+    /// State of the session.
     pub state: State,
-    /// Octets of the file that it was given, copies included.
+    /// Bytes of the file assigned to the session, copies included.
     pub written: u64,
-    /// Octets of the file that it brought to the node, copies included.
+    /// Bytes of the file that the session has delivered to the node, copies included.
     pub delivered: u64,
-    /// Octets of the file on its way.
+    /// Bytes of the file in flight on the session.
     pub outstanding: u64,
-    /// Octets per second that it delivers.
+    /// Delivery rate in bytes per second.
     pub rate: Option<u64>,
     /// Smoothed time from writing a chunk to the node's acknowledgement.
     pub latency: Option<Duration>,
-    /// From opening the wired connection to SETACK.
+    /// Time from opening the wired connection to SETACK.
     pub establishment: Option<Duration>,
     /// The wired stream.
     pub stream: StreamId,
@@ -126,94 +127,92 @@ pub struct SessionReport {
 #[derive(Debug)]
 struct Again {
     gateway: Gateway,
-    /// When.
+    /// Time of the call.
     at: Instant,
-    /// Since when it is gone; `None`: it was not selected.
+    /// When its session was lost; `None` if the gateway was not selected.
     lost: Option<Instant>,
 }
 
-/// What the sender is doing.
+/// Phase of a transfer.
 #[derive(Debug)]
 enum Phase {
-    /// Asking the node.
+    /// The request is under way.
     Requesting(Control),
-    /// The octets travel as plain TCP on the control stream.
+    /// The file is sent as plain TCP on the control stream.
     Plain(Control),
     /// Sessions carry the file.
     Sessions,
-    /// Over.
+    /// The transfer is over.
     Ended(Outcome),
 }
 
 /// The session manager of one transfer.
 ///
-/// Drive it as [`crate::set`] says; [`Sender::outcome`] tells when it is over.
+/// [`crate::set`] describes how to drive it; [`Sender::outcome`] tells when the transfer is over.
 #[derive(Debug)]
 pub struct Sender {
     config: SenderConfig,
     node: SocketAddr,
     transfer: TransferId,
-    /// Gateways that the owner has named, instead of the node's table.
+    /// Gateways named by the owner, which replace the node's table.
     via: Vec<Gateway>,
-    /// What a signer says of the file.
+    /// Signed manifest of the file.
     manifest: Option<Bytes>,
-    /// The one sender buffer.
+    /// The sender buffer, shared by all sessions.
     file: File,
     phase: Phase,
     sessions: Vec<TcpManager>,
-    /// Selected gateways that have no session yet.
+    /// Selected gateways without a session so far.
     waiting: VecDeque<Gateway>,
-    /// Selected, for the count that SETSYN carries.
+    /// Number of selected gateways, which SETSYN carries.
     selected: usize,
     /// Gateways without a session that may be called.
     again: VecDeque<Again>,
-    /// Gateways that have said that they are congested.
+    /// Gateways that have reported congestion.
     congestion: Congestion,
-    /// Calls since something was last delivered, by which further ones are bounded when no session
-    /// is left.
+    /// Calls since the last progress. The number of calls without a live session is limited.
     calls: usize,
-    /// The session that was called last.
+    /// Index of the session called last.
     newest: usize,
-    /// Numbers of sessions that were given since the last request: those before it were of other
-    /// keys.
+    /// Session numbers used since the last request; earlier ones belong to other keys.
     numbers: usize,
-    /// Of these, those with which no SETSYN was sent.
+    /// Used numbers with which no SETSYN was sent; they can be used again.
     unused: Vec<u8>,
-    /// Some session has been open.
+    /// Whether any session has been open.
     opened: bool,
-    /// Octets that no session has been given, or that were taken back.
+    /// Bytes that are not assigned to a session, or were taken back from one.
     unassigned: RangeSet,
-    /// Octets that the node holds.
+    /// Bytes that the node holds.
     acknowledged: RangeSet,
-    /// Octets that the node has delivered in order.
+    /// Bytes that the node has delivered in order.
     delivered: u64,
-    /// Octets that the node had in order before this sender sent any.
+    /// Bytes that the node had in order before this sender sent any.
     resumed_from: u64,
-    /// Octets of the node's receive buffer (`B_2`).
+    /// Size of the node's receive buffer (`B_2`) in bytes.
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
-    /// The copy of the file behind the accepted request, while the node may acknowledge it.
+    /// The copy of the file after the accepted request, while the node may acknowledge it.
     copy: Option<Copy>,
-    /// The node has said that it is busy.
+    /// Set after the node has answered that it is busy.
     busy: Option<Busy>,
     farewell: Farewell,
-    /// When something was last delivered, as far as we know.
+    /// When progress was last observed.
     progress: Instant,
-    /// The next session may be called then even if the last has not answered.
+    /// From then on the next session may be called even if the last has not answered.
     patience: Instant,
     request_time: Duration,
     request_started: Instant,
-    /// When a chunk that holds up the rest will be overdue.
+    /// When a chunk that holds up others becomes overdue.
     rescue_at: Option<Instant>,
-    /// Something has changed since the last striping.
+    /// Whether anything has changed since the last striping.
     stale: bool,
     striping: AnyStriping,
     views: Vec<PathView>,
 }
 
 impl Sender {
-    /// A transfer of `file` to `node`, whose control port is in the address. Dials at once.
+    /// Starts a transfer of `file` to `node`; the address contains the control port. Dials at once.
     pub fn new(
         now: Instant,
         config: SenderConfig,
@@ -265,21 +264,21 @@ impl Sender {
         sender
     }
 
-    /// The node gets this with the request: what a signer says of the file, at most
-    /// [`MAX_MANIFEST`](crate::set::MAX_MANIFEST) octets, for nodes that ask for it. To be called
-    /// before anything else; a node that knows no manifests resets the stream.
+    /// Sets the signed manifest of the file, at most [`MAX_MANIFEST`](crate::set::MAX_MANIFEST)
+    /// bytes, for nodes that require one. The request carries it. Call this before any other
+    /// method. A node that does not know manifests resets the stream.
     pub fn bring(&mut self, manifest: Option<Bytes>) {
         self.manifest = manifest;
     }
 
-    /// Goes through these gateways, whatever table the node has; the table decides if there are
-    /// none. To be called before the node's answer is there.
+    /// Sets the gateways to use instead of the node's table; with an empty list the table applies.
+    /// Call this before the node's answer arrives.
     pub fn go_through(&mut self, gateways: Vec<Gateway>) {
         self.via = gateways;
     }
 
-    /// Gives the transfer up: its outcome is [`Failure::Cancelled`], and where a session can tell
-    /// the node, the node forgets the transfer at once. Nothing happens to one that is over. See
+    /// Cancels the transfer: its outcome is [`Failure::Cancelled`]. If a session can still tell the
+    /// node, the node drops the transfer at once. No effect on a transfer that is over. See
     /// [`Sender::give_up`].
     pub fn cancel(&mut self, _now: Instant) {
         if !self.is_over() {
@@ -287,7 +286,7 @@ impl Sender {
         }
     }
 
-    /// A stream did something.
+    /// Handles an event of a stream.
     pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
         if self.control_stream() == Some(stream) {
             self.handle_control(now, event);
@@ -306,12 +305,12 @@ impl Sender {
         if matches!(self.phase, Phase::Sessions) {
             self.call_next(now);
         }
-        // It may have been the only session with CANCEL.
+        // The lost session may have been the only one that carried CANCEL.
         self.bid_farewell();
         self.stale = true;
     }
 
-    /// A stream's figures have changed.
+    /// Handles new figures of a stream.
     pub fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
         if self.control_stream() == Some(stream) {
             self.handle_control_status(now, status);
@@ -319,7 +318,8 @@ impl Sender {
             self.handle_copy_status(now, status);
         } else if let Some(session) = self.sessions.iter_mut().find(|s| s.stream == stream) {
             let before = session.status.in_flight.saturating_add(session.status.unsent);
-            // A plain split connection has no acknowledgements of its own; TCP's are all there is.
+            // A plain split connection has no session-layer acknowledgements; TCP's are the only
+            // progress.
             if session.join.plan == Plan::Split && status.in_flight.saturating_add(status.unsent) < before {
                 self.progress = now;
             }
@@ -328,7 +328,7 @@ impl Sender {
         }
     }
 
-    /// Answers [`Sender::next_timeout`].
+    /// Handles expired timers. See [`Sender::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         for index in 0..self.sessions.len() {
             for notice in self.sessions[index].handle_timeout(now, &mut self.effects) {
@@ -346,7 +346,7 @@ impl Sender {
         self.stale = true;
     }
 
-    /// When [`Sender::handle_timeout`] wants to be called.
+    /// When to call [`Sender::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         if self.is_over() {
             return None;
@@ -361,8 +361,9 @@ impl Sender {
         Some(next)
     }
 
-    /// The next thing that the driver shall do.
+    /// Returns the next effect for the driver, until `None`.
     pub fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
+        // Striping runs once after a batch of events, not after each of them.
         if self.effects.is_empty() && self.stale {
             self.stale = false;
             if matches!(self.phase, Phase::Sessions) {
@@ -372,7 +373,7 @@ impl Sender {
         self.effects.pop_front()
     }
 
-    /// How the transfer ended, once it has.
+    /// The result of the transfer, once it is over.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.phase {
             Phase::Ended(outcome) => Some(outcome),
@@ -380,7 +381,7 @@ impl Sender {
         }
     }
 
-    /// A connection is open over which the file can travel, or the file was delivered without one.
+    /// Whether a connection is open that can carry the file, or the file was delivered without one.
     pub fn is_established(&self) -> bool {
         match self.phase {
             Phase::Requesting(_) => false,
@@ -390,27 +391,27 @@ impl Sender {
         }
     }
 
-    /// Octets that the node is known to have delivered in order.
+    /// Bytes that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Octets of the node's receive buffer, as ACCEPT says; 0 before.
+    /// Size of the node's receive buffer in bytes, as reported in ACCEPT; 0 before.
     pub fn node_buffer(&self) -> u64 {
         self.buffer
     }
 
-    /// The gateway that a session's stream leads to.
+    /// The gateway of a session's stream.
     pub fn gateway_of(&self, stream: StreamId) -> Option<&Gateway> {
         self.sessions.iter().find(|session| session.stream == stream).map(|session| &session.gateway)
     }
 
-    /// Octets that the node had in order before this sender sent any.
+    /// Bytes that the node had in order before this sender sent any.
     pub fn resumed_from(&self) -> u64 {
         self.resumed_from
     }
 
-    /// What each session did, in the order of calls.
+    /// Figures of each session, in the order of calls.
     pub fn sessions(&self) -> impl Iterator<Item = SessionReport> + '_ {
         self.sessions.iter().map(|s| SessionReport {
             gateway: s.gateway.id,
@@ -430,8 +431,8 @@ impl Sender {
         matches!(self.phase, Phase::Ended(_))
     }
 
-    /// Nothing was delivered for too long. If only a copy behind the request was left, that is not
-    /// what the transfer failed of.
+    /// Fails the transfer for lack of progress. If only the copy after the request was left, the
+    /// lack of gateways is the reason instead.
     fn stall(&mut self, now: Instant) {
         let none_alive = !self.sessions.iter().any(TcpManager::is_alive);
         let lacks = none_alive && self.waiting.is_empty() && self.again.is_empty();
@@ -449,9 +450,9 @@ impl Sender {
         if self.waits_for_room() {
             return Instant::FAR_FUTURE;
         }
-        // A gateway may take long to pass on what it holds, and the node's answer long to come
-        // back: TCP on the wireless half may be waiting for its longest time-outs, and resets the
-        // session if it gives up.
+        // A gateway may take long to forward its data, and the node's answer may take long to
+        // return. TCP on the wireless half may be at its longest time-outs, and resets the session
+        // when it gives up.
         let carries = self.sessions.iter().any(|s| s.state == State::Opened);
         let patience = if self.config.plan == Plan::Stripe && !carries { 1 } else { 10 };
         self.progress + self.config.stall * patience
@@ -473,7 +474,8 @@ impl Sender {
         }
         match notice {
             Notice::Opened => {
-                // One that opens and is lost again, whatever how often, brings nothing further.
+                // Only the first opening counts as progress: a session that opens and is lost
+                // repeatedly must not postpone the stall time-out.
                 if !core::mem::replace(&mut self.opened, true) {
                     self.progress = now;
                 }
@@ -489,7 +491,7 @@ impl Sender {
         }
     }
 
-    /// The node's answer: sessions it is, for what it has not got yet.
+    /// The node has accepted the request: starts sessions for the missing bytes.
     fn start_sessions(&mut self, now: Instant, accept: Accept, has: &Ack) {
         self.progress = now;
         self.farewell.held = Held::Yes;
@@ -509,7 +511,7 @@ impl Sender {
             return;
         }
         if renewed {
-            // Only the numbers are new: the gateways are those that were left.
+            // After a renewal only the session numbers are new; the remaining gateways stay.
             self.call_next(now);
             self.stale = true;
             return;
@@ -521,7 +523,7 @@ impl Sender {
         let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
         let chosen = gateways::select(&table, count.min(MAX_SESSIONS));
         self.selected = chosen.len();
-        // A gateway that was not selected is better than none, once all selected ones are lost.
+        // Unselected gateways serve as a reserve for the time when all selected ones are lost.
         let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
         self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
         self.waiting = chosen.into();
@@ -529,8 +531,8 @@ impl Sender {
         self.stale = true;
     }
 
-    /// Calls the next gateway if the last call has been answered or patience has run out; one that
-    /// was not selected only when no session is left.
+    /// Calls the next gateway if the last call was answered or `patience` has elapsed. Calls
+    /// unselected gateways only when no session is left.
     fn call_next(&mut self, now: Instant) {
         if self.awaits_copy(now) || self.is_calling() && now < self.patience {
             return;
@@ -552,7 +554,7 @@ impl Sender {
             self.call(now, gateway, lost);
         } else if let Some(gateway) = self.congestion.next(now) {
             if none_alive {
-                // Waiting for room was no stalling.
+                // Waiting for a congested gateway does not count as a stall.
                 self.progress = now;
             }
             self.call(now, gateway, None);
@@ -561,13 +563,13 @@ impl Sender {
         }
     }
 
-    /// One session can take all that is left at once: others can only carry copies, so no call
-    /// waits for another.
+    /// Whether one session can take all remaining data at once. Further sessions then only carry
+    /// copies, so no call has to wait for another.
     fn is_nearly_given(&self) -> bool {
         self.unassigned.is_empty() || self.length() <= MAX_COPY
     }
 
-    /// The last call keeps the next one waiting.
+    /// Whether the last call delays the next one.
     fn is_calling(&self) -> bool {
         self.sessions.get(self.newest).is_some_and(|s| match (s.state, self.config.open) {
             (State::Calling | State::OpenWait { .. }, OpenWhen::OneByOne) => true,
@@ -586,7 +588,8 @@ impl Sender {
                 self.numbers - 1
             }
         };
-        // A request that lost its gateway took long for reasons that say nothing of the next one.
+        // A request that lost its gateway may have taken long. That says nothing of the next
+        // gateway, so the request time is capped.
         self.patience = now + self.config.patience.max((self.request_time * 3).min(self.config.patience * 5));
         self.calls += 1;
         let join = Join {
@@ -603,10 +606,10 @@ impl Sender {
         };
         let stream = self.new_stream();
         let mut session = TcpManager::call(now, common, gateway, join, stream, &mut self.effects);
-        // The node's answer took two round trips; a chunk should not take longer.
+        // The node's answer took two round trips; a chunk should take no longer.
         session.estimate.suppose(self.request_time);
         session.lost = lost;
-        // However often a gateway is called, it has one place in the list.
+        // A gateway has one entry in the list, however often it is called.
         let is_same = |s: &TcpManager| {
             (s.gateway.id, s.gateway.address) == (session.gateway.id, session.gateway.address)
         };
@@ -624,8 +627,9 @@ impl Sender {
         }
     }
 
-    /// All numbers of sessions are used, and none may come twice under the same keys. Once no
-    /// session is left, the node is asked anew: each request has keys, and numbers, of its own.
+    /// Requests new session numbers from the node. Each number may be used once under the same
+    /// keys, and all are used. Every request has its own keys and numbers, so this sends a new
+    /// request once no session is left.
     fn renew(&mut self, now: Instant, gateway: Gateway, lost: Option<Instant>) {
         if self.sessions.iter().any(TcpManager::is_alive) {
             self.again.push_back(Again { gateway, at: now + self.config.patience, lost });
@@ -680,9 +684,9 @@ impl Sender {
         }
     }
 
-    /// All octets were acknowledged, and the node still lacks some. Whoever acknowledges the last
-    /// one has delivered all of them, so a bit of an earlier acknowledgement has changed on its
-    /// way: what is not delivered travels again.
+    /// Handles acknowledgements that cover all bytes although `delivered` is smaller. The node
+    /// delivers everything before it acknowledges the last byte, so a bit of an earlier
+    /// acknowledgement must have been corrupted. All undelivered bytes are sent again.
     fn doubt(&mut self, delivered: u64) {
         self.acknowledged = RangeSet::new();
         self.acknowledged.insert(0, delivered);
@@ -691,7 +695,8 @@ impl Sender {
         self.stale = true;
     }
 
-    /// A session is over: what it had not delivered travels again on the others (section 4.3.3).
+    /// Handles the end of a session: its undelivered bytes are reassigned to the others (section
+    /// 4.3.3).
     fn lose(&mut self, now: Instant, index: usize) {
         if self.is_over() {
             return;
@@ -703,7 +708,7 @@ impl Sender {
             self.unused.push(self.sessions[index].join.session);
         }
         if self.sessions[index].state == State::Closed(Ending::Refused(SetAckStatus::Congested)) {
-            // It was not tried.
+            // A congested gateway was not tried, so the call does not count.
             self.calls = self.calls.saturating_sub(1);
             self.congestion.said(now, self.config.congestion_backoff, gateway);
             self.call_next(now);

@@ -1,4 +1,4 @@
-//! What SET knows of the streams beneath it, and what it asks of them.
+//! The interface between SET and its streams: state, events and effects.
 
 use core::net::SocketAddr;
 
@@ -6,12 +6,12 @@ use bytes::Bytes;
 
 use crate::time::Duration;
 
-/// Names a stream between one machine and its driver. The machine names them all, in ascending
+/// Identifies a stream between one machine and its driver. The machine assigns the ids in ascending
 /// order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(pub u32);
 
-/// Which part of the way a dialled stream covers: a driver may give each its own TCP options.
+/// Part of the path that a dialled stream covers. A driver may use different TCP options for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Leg {
     /// Sender to node, end to end, with the gateway as a router.
@@ -22,37 +22,37 @@ pub enum Leg {
     Wireless,
 }
 
-/// How a stream ended.
+/// Reason for the end of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamClose {
     /// Both directions were closed in order.
     Graceful,
-    /// The other side reset it.
+    /// The peer has reset the stream.
     Reset,
-    /// The other side refused it.
+    /// The peer has refused the stream.
     Refused,
-    /// The other side did not answer for as long as TCP tries.
+    /// The peer did not answer before TCP gave up.
     TimedOut,
-    /// The driver may not dial there; nothing was sent.
+    /// The driver must not dial this address; nothing was sent.
     Forbidden,
-    /// The driver has no room for it now; nothing was sent.
+    /// The driver has no room for the stream now; nothing was sent.
     Congested,
 }
 
-/// What a stream did.
+/// An event of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
     /// A dialled stream is open.
     Opened,
-    /// Octets have arrived, in order.
+    /// Bytes have arrived, in order.
     Data(Bytes),
-    /// The other side will send no more.
+    /// The peer has closed its direction.
     Ended,
-    /// The stream is gone. Nothing follows.
+    /// The stream is closed. No event follows.
     Closed(StreamClose),
 }
 
-/// How a stream stands: what TCP_INFO tells, in octets.
+/// Figures of a stream in bytes, as in TCP_INFO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamStatus {
     /// Congestion window.
@@ -61,7 +61,7 @@ pub struct StreamStatus {
     pub peer_window: u32,
     /// Sent and not acknowledged.
     pub in_flight: u32,
-    /// Written and not sent, whoever holds it.
+    /// Written and not sent, whether TCP or the driver holds it.
     pub unsent: u32,
     /// Largest payload of a segment.
     pub mss: u32,
@@ -70,63 +70,63 @@ pub struct StreamStatus {
 }
 
 impl StreamStatus {
-    /// Octets that TCP would send at once: min(congestion window, receive window) less what is on
-    /// its way (section 4.5).
+    /// Bytes that TCP would send at once: min(congestion window, receive window) less the bytes in
+    /// flight (section 4.5).
     pub fn room(&self) -> u32 {
         self.cwnd.min(self.peer_window).saturating_sub(self.in_flight).saturating_sub(self.unsent)
     }
 }
 
-/// What a machine wants from its driver, in this order.
+/// An effect that a machine requests from its driver, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// Open a stream and report [`StreamEvent::Opened`] or [`StreamEvent::Closed`].
     Dial {
-        /// Its name from now on.
+        /// Id of the new stream.
         stream: StreamId,
-        /// Where to.
+        /// Destination address.
         to: SocketAddr,
-        /// Which part of the way.
+        /// Part of the path.
         leg: Leg,
     },
-    /// Send these octets; the driver holds what the stream does not take yet and counts it as
-    /// unsent.
+    /// Send these bytes. The driver buffers bytes that the stream does not accept yet and reports
+    /// them as unsent.
     Write {
-        /// On this stream.
+        /// The stream.
         stream: StreamId,
-        /// In order, after what was written before.
+        /// The bytes, which follow all bytes written before.
         octets: Bytes,
     },
-    /// Send these octets of the file, which the driver has: only from a sender with
-    /// [`super::File::Elsewhere`].
+    /// Send these bytes of the file, which the driver holds. Only a sender with
+    /// [`super::File::Elsewhere`] requests this.
     WriteFile {
-        /// On this stream.
+        /// The stream.
         stream: StreamId,
-        /// The first, after what was written before.
+        /// Offset of the first byte; it follows all bytes written before.
         start: u64,
-        /// One past the last.
+        /// One past the last byte.
         end: u64,
     },
-    /// Offer a receive window of at most that many octets.
+    /// Offer a receive window of at most this many bytes.
     LimitReceive {
-        /// On this stream.
+        /// The stream.
         stream: StreamId,
-        /// At most; at least one segment is always offered.
+        /// Upper limit in bytes; at least one segment is always offered.
         octets: u32,
     },
-    /// No more will be written: close our direction after what was.
+    /// Close our direction after all bytes written before.
     Shutdown {
-        /// This stream.
+        /// The stream.
         stream: StreamId,
     },
-    /// Reset the stream; nothing more is reported of it.
+    /// Reset the stream; no event of it follows.
     Abort {
-        /// This stream.
+        /// The stream.
         stream: StreamId,
     },
-    /// The next octets of the file, in order, for the application.
+    /// Pass the next bytes of the file to the application, in order.
     Deliver {
-        /// At least one octet.
+        /// At least one byte.
         octets: Bytes,
     },
 }

@@ -1,8 +1,8 @@
-//! Which session gets the next chunk (section 4.5).
+//! Striping policies: which session gets the next chunk (section 4.5).
 //!
-//! A policy sees every session that may be written to and the file's state, and names a session or
-//! none; the session manager cuts the chunk to what TCP would send at once, min(congestion window,
-//! receive window) less what is on its way, whichever policy chose.
+//! A policy sees every session that may be written to and the state of the file, and chooses a
+//! session or none. For every policy the session manager limits the chunk to what TCP would send at
+//! once: min(congestion window, receive window) less the bytes in flight.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,59 +13,59 @@ use super::path::{octets_in, time_of};
 use crate::policy::Custom;
 use crate::time::Duration;
 
-/// How sessions share the file.
+/// Distribution of the file over the sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Striping"))]
 pub enum StripingPolicy {
-    /// Any session with room in its window takes the next chunk, as in the paper.
+    /// Any session with room in its window gets the next chunk, as in the paper.
     Window,
-    /// The session on which the chunk arrives first takes it, and only if that helps.
+    /// The session on which the chunk would arrive first gets it, unless that would delay the file.
     Predictive,
-    /// A user's own. Chunks are cut as for [`Window`].
+    /// A policy supplied by the user. Chunks are cut as for [`Window`].
     #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomStriping),
 }
 
-/// A striping policy that is not ours.
+/// A striping policy supplied by the user.
 pub type CustomStriping = Custom<dyn Striping>;
 
-/// A session as a policy sees it.
+/// The state of a session that a policy may use.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
-    /// Octets that its TCP would send at once.
+    /// Bytes that its TCP would send at once.
     pub room: u32,
-    /// Octets of the chunk that it would get.
+    /// Size of the chunk that the session would get, in bytes.
     pub chunk: u64,
-    /// Octets given to it and not acknowledged by the node.
+    /// Bytes assigned to the session and not acknowledged by the node.
     pub outstanding: u64,
-    /// Octets per second that it delivers, once measured.
+    /// Delivery rate in bytes per second; `None` before the first measurement.
     pub rate: Option<u64>,
-    /// Octets per second that it has delivered at best of late; 0 before anything is measured.
+    /// Highest recent delivery rate in bytes per second; 0 before the first measurement.
     pub capacity: u64,
-    /// When the chunk would be acknowledged, from now, as far as one can tell.
+    /// Estimated time until the chunk would be acknowledged.
     pub time_for_chunk: Duration,
-    /// New chunks are welcome; a session under suspicion is seen, but gets none.
+    /// Whether the session may get new chunks. A suspect session is listed, but gets none.
     pub usable: bool,
 }
 
-/// The file as a policy sees it.
+/// The state of the file that a policy may use.
 #[derive(Clone, Copy, Debug)]
 pub struct FileView {
-    /// Octets that no session has been given, or that were taken back.
+    /// Bytes that are not assigned to a session, or were taken back from one.
     pub unassigned: u64,
-    /// Octets of the node's receive buffer (`B_2`).
+    /// Size of the node's receive buffer (`B_2`) in bytes.
     pub buffer: u64,
 }
 
 /// A striping policy.
 pub trait Striping: fmt::Debug + Send {
-    /// The index of the session that gets the next chunk; `None` to wait, as is any other that
-    /// could not have it.
+    /// Returns the index of the session that gets the next chunk, or `None` to wait. The index of a
+    /// session that cannot take the chunk also means to wait.
     fn choose(&mut self, paths: &[PathView], file: &FileView) -> Option<usize>;
 }
 
-/// One of the policies.
+/// A policy of any kind.
 #[derive(Debug)]
 pub(super) enum AnyStriping {
     Window(Window),
@@ -92,25 +92,26 @@ impl AnyStriping {
     }
 }
 
-/// The paper's: whoever has room gets the next chunk, the most room first.
+/// The paper's policy: the session with the most room gets the next chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window;
 
 impl Striping for Window {
     fn choose(&mut self, paths: &[PathView], _file: &FileView) -> Option<usize> {
         let open = paths.iter().enumerate().filter(|(_, p)| p.usable && p.chunk > 0);
-        // `max_by_key` takes the last of equals; the first session is the primary and goes first.
+        // `max_by_key` returns the last of equal elements. The iteration is reversed so that the
+        // first session, the primary one, wins a tie.
         open.rev().max_by_key(|(_, p)| p.room).map(|(i, _)| i)
     }
 }
 
-/// The least that a chunk is cut to, octets, if as much is left: four segments of the smallest
+/// Lower bound of the chunk size in bytes, if that much is left: four segments of the smallest
 /// wireless connection.
 pub(super) const SMALLEST_CHUNK: u64 = 324;
 
-/// Earliest arrival, and only where it helps: a session gets the chunk if it would deliver it
-/// before the others together could deliver all that is left without it, and if what faster ones
-/// send until it is acknowledged fits the node's buffer behind it.
+/// The policy of earliest arrival, with two conditions. A session gets the chunk if it would
+/// deliver it before the other sessions together could deliver all remaining data. The node's
+/// buffer must also have room for what faster sessions send until the chunk is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predictive;
 
@@ -122,16 +123,17 @@ impl Striping for Predictive {
     }
 }
 
-/// The sessions that carry the file: the fastest, and of the others, from fast to slow, each whose
-/// chunk leaves room in the node's buffer for what faster ones send until it is acknowledged. A
-/// window that a slow session holds up costs a fast one more than the chunk brings.
+/// Selects the sessions that carry the file: the fastest, and then, from fast to slow, each session
+/// whose chunk leaves room in the node's buffer for what faster sessions send until it is
+/// acknowledged. If a slow session blocks the buffer, the fast ones lose more than its chunk gains.
 fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
-    // A session that has nothing on its way and takes nothing is no rival: its gateway may be dead.
+    // A session with nothing in flight that takes no data is no competitor: its gateway may be
+    // dead.
     let rival = |p: &PathView| p.usable && (p.outstanding > 0 || p.chunk > 0);
     let mut team: Vec<usize> = (0..paths.len()).filter(|i| rival(&paths[*i])).collect();
     team.sort_by_key(|i| Reverse(paths[*i].rate));
-    // A session needs a chunk on its way while the one before is acknowledged: a small buffer feeds
-    // few. Those of which nothing is known yet show what they are with one chunk each.
+    // A session needs a second chunk in flight while the first is acknowledged, so a small buffer
+    // supports few sessions. Unmeasured sessions are tested with one chunk each.
     let most = (file.buffer / (2 * SMALLEST_CHUNK)).max(1);
     let (mut faster, mut members) = (0, 0);
     team.retain(|i| {
@@ -145,8 +147,8 @@ fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     team
 }
 
-/// Whether the node's buffer has room for a chunk and what sessions of together `faster` octets per
-/// second send behind it until it is acknowledged.
+/// Whether the node's buffer has room for a chunk and for the data that sessions with a total rate
+/// of `faster` bytes per second send after it until it is acknowledged.
 pub(super) fn fits(chunk: u64, time_for_chunk: Duration, faster: u64, file: &FileView) -> bool {
     let behind = octets_in(faster, time_for_chunk).min(file.unassigned);
     behind == 0 || chunk + behind <= file.buffer
@@ -160,7 +162,7 @@ fn helps(index: usize, team: &[usize], paths: &[PathView], file: &FileView) -> b
         outstanding += other.outstanding;
         earliest = earliest.min(other.time_for_chunk);
     }
-    // Somebody must go on: whoever is first.
+    // Without a measured competitor, the session sends.
     rate == 0 || paths[index].time_for_chunk <= time_of(file.unassigned + outstanding, rate).max(earliest)
 }
 

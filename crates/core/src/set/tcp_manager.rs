@@ -1,8 +1,8 @@
-//! One session of the sender, through one gateway (the paper's TM, section 4.2.1).
+//! One session of the sender through one gateway (the paper's TM, section 4.2.1).
 //!
-//! The session manager speaks to it by the paper's six functions: [`TcpManager::call`] and
-//! [`TcpManager::release`] open and close it, [`Notice::Opened`] and [`Notice::Closed`] are its
-//! `opened()` and `closed()`, `write` gives it a chunk and [`Notice::Read`] is `read()`.
+//! The session manager uses the paper's six functions: [`TcpManager::call`] and
+//! [`TcpManager::release`] open and close a session, [`Notice::Opened`] and [`Notice::Closed`] are
+//! its `opened()` and `closed()`, `write` sends a chunk, and [`Notice::Read`] is `read()`.
 //!
 //! ```text
 //!            call            stream opened          SETACK
@@ -25,44 +25,44 @@ use super::path::{Estimate, Stamp};
 use super::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
-/// Where a session stands.
+/// State of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// The wired connection is being opened.
     Calling,
     /// SETSYN is sent; the gateway opens the wireless connection (the paper's OPEN-WAIT).
     OpenWait {
-        /// When the SETSYN is sent again (`t_SET`).
+        /// When the SETSYN is repeated (`t_SET`).
         resend: Instant,
-        /// How often it was sent.
+        /// Number of SETSYNs sent.
         sent: u8,
     },
     /// Both halves are open.
     Opened,
-    /// All is delivered; the connections are closing.
+    /// The file is delivered; the connections are closing.
     Released,
-    /// Over.
+    /// The session has ended.
     Closed(Ending),
 }
 
-/// How a session ended.
+/// Reason for the end of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// All was delivered.
+    /// The file was delivered.
     Delivered,
-    /// Its stream ended before that.
+    /// The stream ended before that.
     Stream(StreamClose),
-    /// The gateway could not or would not reach the node, or not now.
+    /// The gateway could not or would not reach the node, or had no capacity.
     Refused(SetAckStatus),
-    /// Nothing was heard of it for too long.
+    /// Nothing was received for too long.
     Silent,
-    /// It sent what no gateway or node may send.
+    /// The gateway or the node has violated the protocol.
     Protocol,
-    /// The owner of the transfer has given it up.
+    /// The owner has cancelled the transfer.
     Cancelled,
 }
 
-/// What the session manager learns from a session.
+/// A notice to the session manager.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// `opened()`.
@@ -71,30 +71,30 @@ pub enum Notice {
     Closed,
     /// `read()`: the node's acknowledgement.
     Read(Ack),
-    /// The node gives up the transfer.
+    /// The node rejects the transfer.
     Refused(RefuseReason),
 }
 
-/// What all sessions of a transfer have in common.
+/// Parameters shared by all sessions of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
-    /// The final destination of SETSYN.
+    /// Final destination in the SETSYN.
     pub node: SocketAddr,
     /// Layout of the data header.
     pub layout: Layout,
-    /// First `t_SET`; doubles with every SETSYN.
+    /// Initial `t_SET`; doubles with every SETSYN.
     pub set_timeout: Duration,
-    /// SETSYNs in all.
+    /// Total number of SETSYNs per session.
     pub set_tries: u8,
 }
 
-/// A chunk that is on this session's way.
+/// A chunk in flight on this session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) stamp: Stamp,
-    /// Octets that this session had carried with it.
+    /// Total bytes written on this session up to the end of this chunk.
     upto: u64,
 }
 
@@ -108,25 +108,25 @@ pub struct TcpManager {
     pub(super) status: StreamStatus,
     pub(super) estimate: Estimate,
     pub(super) chunks: VecDeque<Chunk>,
-    /// Octets of the file written in all, copies included.
+    /// Bytes of the file written in total, copies included.
     pub(super) written: u64,
-    /// Octets of those that the node has received on this session.
+    /// Number of these bytes that the node has received on this session.
     pub(super) received: u64,
-    /// When a message last came, or the first of the present chunks was written.
+    /// When the last message was received, or the first of the chunks in flight was written.
     pub(super) heard: Instant,
-    /// Its chunks were taken back because nothing was heard.
+    /// The session was silent, and its chunks were taken back.
     pub(super) suspect: bool,
-    /// From `call` to SETACK.
+    /// Time from `call` to SETACK.
     pub(super) establishment: Option<Duration>,
     pub(super) called: Instant,
-    /// A SETSYN was sent, with the number of this session.
+    /// Whether a SETSYN with the number of this session was sent.
     pub(super) greeted: bool,
-    /// Octets that earlier sessions through this gateway had carried whose place in the list this
-    /// one took: written, received.
+    /// Bytes written and received by earlier sessions through this gateway, whose list entry this
+    /// session has taken.
     pub(super) earlier: (u64, u64),
-    /// Since when this gateway had no session, if it was lost before this one.
+    /// When the gateway was lost, if it was lost before this session.
     pub(super) lost: Option<Instant>,
-    /// CANCEL was written, and may have arrived.
+    /// Whether CANCEL was written and may have arrived.
     pub(super) told: bool,
     common: Common,
     decoder: Decoder,
@@ -168,7 +168,8 @@ impl TcpManager {
         }
     }
 
-    /// `release()`: everything is delivered. What is still on its way is a copy, so it is cut off.
+    /// `release()`: ends the session after the file was delivered. Bytes still in flight are
+    /// copies, so the stream is reset if there are any.
     pub fn release(&mut self, out: &mut VecDeque<Effect>) {
         match self.state {
             State::Opened if self.outstanding() == 0 => {
@@ -188,10 +189,10 @@ impl TcpManager {
         }
     }
 
-    /// Ends the session because the transfer has failed, and tells the node so if its stream is
-    /// open that far: what is written is whole chunks, so CANCEL stands between messages. The
-    /// stream is closed after it, not reset, or it would not arrive. Where plain octets flow or no
-    /// node is there yet, a reset has to do.
+    /// Ends the session because the transfer has failed, and sends CANCEL to the node if the
+    /// session is open. Only whole chunks are written, so CANCEL stands between messages. The
+    /// stream is closed and not reset, because a reset could discard CANCEL. A plain split
+    /// connection, or one without a node yet, is reset.
     pub(super) fn cancel(&mut self, ending: Ending, out: &mut VecDeque<Effect>) {
         if self.state != State::Opened || self.join.plan == Plan::Split {
             return self.cut(ending, out);
@@ -204,7 +205,7 @@ impl TcpManager {
         self.told = true;
     }
 
-    /// Not over and not released.
+    /// Whether the session is neither closed nor released.
     pub(super) fn is_alive(&self) -> bool {
         match self.state {
             State::Calling | State::OpenWait { .. } | State::Opened => true,
@@ -212,7 +213,7 @@ impl TcpManager {
         }
     }
 
-    /// Its stream did something.
+    /// Handles an event of the session's stream.
     pub(super) fn handle_stream(
         &mut self,
         now: Instant,
@@ -251,7 +252,7 @@ impl TcpManager {
         }
     }
 
-    /// `t_SET` has run out, perhaps.
+    /// Repeats the SETSYN when `t_SET` has expired.
     pub(super) fn handle_timeout(&mut self, now: Instant, out: &mut VecDeque<Effect>) -> Vec<Notice> {
         match self.state {
             State::OpenWait { resend, sent } if resend <= now => {
@@ -259,8 +260,8 @@ impl TcpManager {
                     self.cut(Ending::Silent, out);
                     return alloc::vec![Notice::Closed];
                 }
-                // After data, a second SETSYN would be read as part of it; then only patience is
-                // left.
+                // After data a second SETSYN would be read as part of the data, so the session can
+                // only wait.
                 if self.written == 0 {
                     self.send_setsyn(now, sent + 1, out);
                 } else {
@@ -274,7 +275,7 @@ impl TcpManager {
         }
     }
 
-    /// When `t_SET` runs out.
+    /// When `t_SET` expires.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::OpenWait { resend, .. } => Some(resend),
@@ -295,7 +296,7 @@ impl TcpManager {
         );
         self.send(octets.into(), out);
         self.state = match self.join.plan {
-            // A plain split connection has no SETACK: what follows is the file.
+            // A plain split connection has no SETACK: the file follows at once.
             Plan::Split => State::Opened,
             Plan::Stripe | Plan::EndToEnd => State::OpenWait { resend: now + self.set_timeout(sent), sent },
         };
@@ -312,7 +313,7 @@ impl TcpManager {
         out.push_back(part.write(self.stream));
     }
 
-    /// `write()` for a chunk of the file at `start`.
+    /// `write()`: sends the chunk of the file at `start`.
     pub(super) fn write(&mut self, now: Instant, start: u64, part: Part, out: &mut VecDeque<Effect>) {
         let length = part.length();
         let addresses = PaperAddresses { intermediate: self.gateway.address, last: self.common.node };
@@ -329,17 +330,17 @@ impl TcpManager {
         self.chunks.push_back(Chunk { start, end: start + length, stamp, upto: self.written });
     }
 
-    /// Octets on this session's way, needed or not: they come before what is written next.
+    /// Bytes in flight on this session, copies included: the next chunk follows them.
     pub(super) fn outstanding(&self) -> u64 {
         self.written - self.received
     }
 
-    /// Octets that come before the end of `chunk` on this session's way.
+    /// Bytes in flight on this session up to the end of `chunk`.
     pub(super) fn before_end_of(&self, chunk: &Chunk) -> u64 {
         chunk.upto - self.received
     }
 
-    /// Octets of the plain file, without a header.
+    /// Sends bytes of the plain file, without a header.
     pub(super) fn write_plain(&mut self, file: Part, out: &mut VecDeque<Effect>) {
         self.written += file.length();
         self.send_part(file, out);
@@ -389,10 +390,10 @@ impl TcpManager {
         }
     }
 
-    /// The node has received so many octets on this session: its stream is in order, so we know
-    /// which.
+    /// Handles the number of bytes that the node has received on this session. The stream is in
+    /// order, so the number identifies the chunks.
     pub(super) fn handle_received(&mut self, now: Instant, received: u64) {
-        // More than was written, or less than before, is a lie that harms nobody but its author.
+        // A number out of range is a false report; it only harms the estimate of its own session.
         self.received = received.clamp(self.received, self.written);
         while let Some(chunk) = self.chunks.pop_front_if(|c| c.upto <= self.received) {
             self.estimate.acknowledged(now, &chunk.stamp, chunk.end - chunk.start);

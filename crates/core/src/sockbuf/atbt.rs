@@ -1,5 +1,5 @@
-//! Automatic TCP buffer tuning, with memory balancing: as Figures 1 and 2 print it, and as its
-//! authors have it.
+//! Automatic TCP buffer tuning with memory balancing: as Figures 1 and 2 print it, and as its
+//! authors describe it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use super::policy::{Host, Policy};
 use super::view::{Connection, ConnectionId};
 
-/// Figures 1 and 2 with `hiwat_fair_share` of each connection by itself. What they leave open
-/// (erratum B10): a first share is the pool by the number of connections, and the sums begin at 0
-/// each time.
+/// Figures 1 and 2 with a separate `hiwat_fair_share` for each connection. Choices that they leave
+/// open (erratum B10): the first share is the pool divided by the number of connections, and the
+/// sums start at 0 each time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Printed {
     shares: BTreeMap<ConnectionId, u64>,
@@ -50,9 +50,9 @@ impl Policy for Printed {
     }
 }
 
-/// One share for all, counted anew each time. From below the max-min fair share it comes there in
-/// no more steps than there are connections, and never past it; from above it falls below first. A
-/// buffer is left alone while it is between two and four windows (erratum B18).
+/// One share for all connections, computed in each cycle. From below the max-min fair share it
+/// reaches that share in at most as many steps as there are connections, and never exceeds it; from
+/// above it first falls below. A buffer between two and four windows is not changed (erratum B18).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Original {
     share: Option<u64>,
@@ -71,7 +71,7 @@ impl Policy for Original {
         let share = if needed >= pool {
             pool / number
         } else {
-            // Nobody is large: nobody needs a limit below the pool.
+            // No connection is large, so none needs a limit below the pool.
             (pool - needed).checked_div(large).unwrap_or(pool)
         };
         self.share = Some(share);
@@ -93,7 +93,7 @@ impl Original {
     }
 }
 
-/// `sb_net_target` (Figure 1 line 1); of a striped connection over all windows.
+/// `sb_net_target` (Figure 1 line 1); for a striped connection over all windows.
 fn net_target(connection: &Connection) -> u64 {
     connection.window().saturating_mul(2)
 }

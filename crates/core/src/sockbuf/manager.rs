@@ -12,8 +12,8 @@ use super::policy::{Host, Policy};
 use super::share::{divide, fit};
 use super::view::{Connection, ConnectionId, Kind};
 
-/// The paper's policy. Several striped connections each have a controller, and take what is unused
-/// in the order of their numbers.
+/// The paper's policy. Each striped connection has its own controller; they take unused memory in
+/// the order of their ids.
 #[derive(Clone, Debug)]
 pub(super) struct Manager {
     config: PidConfig,
@@ -26,8 +26,8 @@ impl Manager {
         Self { config, agent: Agent::default(), controllers: BTreeMap::new() }
     }
 
-    /// `SetThresholdPID`: line 2 of Figure 6, octets (erratum B9). `None` if the demand is not
-    /// known.
+    /// `SetThresholdPID`, line 2 of Figure 6, in bytes (erratum B9). `None` if the demand is
+    /// unknown.
     fn set_point(&self, connection: &Connection) -> Option<f64> {
         let product = match self.config.set_point {
             SetPoint::PerFlow => connection.product()?,
@@ -36,8 +36,8 @@ impl Manager {
         Some(self.config.products * product)
     }
 
-    /// `AggSpace`: what the others leave unused (erratum B6). A striped connection's own slack does
-    /// not count (erratum B7).
+    /// `AggSpace`: memory left unused by the other connections (erratum B6). The slack of striped
+    /// connections does not count (erratum B7).
     fn unused(&mut self, host: &Host<'_>) -> f64 {
         let mut unused = 0.0;
         for connection in host.connections {
@@ -50,7 +50,7 @@ impl Manager {
         unused
     }
 
-    /// The controller's size for a connection, within a range; `None` if its demand is not known.
+    /// The controller's size for a connection, within a range; `None` if its demand is unknown.
     fn control(&mut self, connection: &Connection, size: u64, range: RangeInclusive<f64>) -> Option<f64> {
         let set_point = self.set_point(connection)?;
         let first = Controller::new(self.config.gains);
@@ -58,13 +58,12 @@ impl Manager {
         Some(controller.next(set_point, size as f64, range))
     }
 
-    /// Figure 5 as its text has it.
+    /// Figure 5 as its text describes it.
     fn corrected(&mut self, host: &Host<'_>) -> Vec<u64> {
         let mut sizes: Vec<u64> = host.connections.iter().map(|c| c.target).collect();
-        // What nobody has is unused, too.
+        // Unassigned memory is unused, too.
         let mut available = self.unused(host) + host.threshold.saturating_sub(sizes.iter().sum()) as f64;
-        // What no other connection may take: one segment for each, and its guaranteed part of the
-        // pool.
+        // Memory reserved for each connection: one segment, and its guaranteed part of the pool.
         let least: Vec<u64> = host.connections.iter().map(|c| u64::from(c.mss)).collect();
         let part = self.config.guarantee * host.threshold as f64 / sizes.len().max(1) as f64;
         let floors = fit(&vec![part as u64; sizes.len()], &least, host.threshold);
@@ -76,15 +75,15 @@ impl Manager {
             let others =
                 striped.iter().filter(|other| *other != i).map(|other| sizes[*other].max(floors[*other]));
             let size = sizes[*i] as f64;
-            // min(output, AvailableSpace), which is also what makes a buffer in excess smaller
-            // (errata B1, B17).
+            // min(output, AvailableSpace). It also shrinks a buffer that is too large (errata B1,
+            // B17).
             let most = host.threshold.saturating_sub(kept + others.sum::<u64>()) as f64;
             let range = least[*i] as f64..=most.min((size + available).max(floors[*i] as f64));
             let Some(next) = self.control(connection, sizes[*i], range) else { continue };
             available -= (next - size).max(0.0);
             sizes[*i] = (next + 0.5) as u64;
         }
-        // Line 10 with the striped connection's new size (erratum B2).
+        // Line 10 with the new size of the striped connection (erratum B2).
         let rest = host.threshold.saturating_sub(striped.iter().map(|i| sizes[*i]).sum());
         let floors: Vec<u64> = single.iter().map(|i| floors[*i]).collect();
         let weights: Vec<f64> =
@@ -95,8 +94,8 @@ impl Manager {
         sizes
     }
 
-    /// Figure 5 to the letter, with the indices of erratum B3. What is no size (below 0, or beyond
-    /// 64 bits) becomes the nearest that is one.
+    /// Figure 5 to the letter, with the indices of erratum B3. Values that are no size (below 0, or
+    /// above 64 bits) become the nearest size.
     fn printed(&mut self, host: &Host<'_>) -> Vec<u64> {
         let available = self.unused(host);
         let weigh = |c: &Connection| weight(c, self.config.excess);
@@ -109,7 +108,7 @@ impl Manager {
             let next = match connection.kind {
                 Kind::Striped => {
                     let all = f64::NEG_INFINITY..=f64::INFINITY;
-                    // Lines 4 to 8: the larger of the two, as it comes out.
+                    // Lines 4 to 8: the larger of the two, whatever it is.
                     let wanted = self.control(connection, connection.target, all);
                     wanted.map_or(size, |wanted| size + (wanted - size).max(available))
                 }

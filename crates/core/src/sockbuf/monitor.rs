@@ -1,5 +1,5 @@
-//! The monitoring agent (Figure 4, errata B4 to B7, B11, B12). Its averages are reals, as the paper
-//! has them.
+//! The monitoring agent (Figure 4, errata B4 to B7, B11, B12). Its averages are reals, as in the
+//! paper.
 
 use alloc::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ struct Average {
 }
 
 impl Agent {
-    /// Lines 2 to 5 with `t - 1` on the right (erratum B5): what the connection leaves unused of
-    /// its buffer, octets. Less than nothing counts as nothing (erratum B7). The first average is
-    /// the first occupancy: from 0 on, a new connection's buffer would count as unused.
+    /// Lines 2 to 5 with `t - 1` on the right side (erratum B5): the unused part of the
+    /// connection's buffer in bytes, at least zero (erratum B7). The first average is the first
+    /// occupancy: starting at 0, the buffer of a new connection would count as unused.
     pub(super) fn observe(&mut self, connection: &Connection, config: &PidConfig) -> f64 {
         let occupied = connection.occupied as f64;
         let first = Average { occupied, deviation: 0.0 };
@@ -32,7 +32,7 @@ impl Agent {
             Deviation::Signed => occupied - average.occupied,
         };
         average.deviation = weigh(config.beta, deviation, average.deviation);
-        // What was decided and cannot be used yet is not there to be left unused.
+        // Memory that is decided but not usable yet cannot be unused.
         let assigned = connection.target.min(connection.limit) as f64;
         (assigned - (average.occupied + average.deviation)).max(0.0)
     }
@@ -42,8 +42,8 @@ impl Agent {
     }
 }
 
-/// The numerator of `proportion` (lines 7 and 10, erratum B6); 0 for a connection of which nothing
-/// is known.
+/// The numerator of `proportion` (lines 7 and 10, erratum B6); 0 for a connection without
+/// measurements.
 pub(super) fn weight(connection: &Connection, excess: Excess) -> f64 {
     match excess {
         Excess::Bandwidth => connection.rate(),

@@ -1,40 +1,41 @@
-//! The controller (Figure 6, erratum B8). It is defined on reals, and computes with them.
+//! The controller (Figure 6, erratum B8). It is defined on reals and uses floating point.
 
 use core::ops::RangeInclusive;
 
-/// The constants of the controller, per cycle; each is 0 or more.
+/// Constants of the controller per cycle; each is 0 or more.
 ///
-/// What the controller gives is added to the size (Figure 5 line 7), so the loop integrates once
-/// more than the controller does. With `z` one cycle the roots of the loop are those of
+/// The output is added to the size (Figure 5 line 7), so the loop has one integration more than the
+/// controller. With `z` for one cycle, the roots of the loop are those of
 /// `z^3 + (kp + ki + kd - 2) z^2 + (1 - kp - 2 kd) z + kd`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gains {
-    /// Of the error.
+    /// Factor of the error.
     pub kp: f64,
-    /// Of the sum of all errors.
+    /// Factor of the sum of all errors.
     pub ki: f64,
-    /// Of the difference between this error and the last.
+    /// Factor of the difference between this error and the last.
     pub kd: f64,
 }
 
 impl Gains {
-    /// Section 3.2. The loop is stable, but badly damped: an overshoot of 52 %, and 159 cycles
-    /// until 2 % are left (erratum B8).
+    /// Section 3.2. The loop is stable but badly damped: an overshoot of 52 %, and 159 cycles until
+    /// 2 % remain (erratum B8).
     pub const PAPER: Self = Self { kp: 0.05, ki: 0.01, kd: 0.04 };
 
-    /// Ours: an overshoot of 0.5 %, and 12 cycles. They follow from three conditions.
+    /// The recommended gains: an overshoot of 0.5 %, and 12 cycles. They follow from three
+    /// conditions.
     ///
-    /// * All gains four times as large shall not swing: the fast root, near `1 - 4 kp`, is not
-    ///   negative. So `kp` is 1/4.
-    /// * Two integrators in a row cannot but overshoot after a step, since the errors add up to 0
-    ///   in the end. By how much depends on `ki / kp^2`, which is four times as large with a
-    ///   quarter of the gains: there it shall be below 2 %, so that the size comes within 2 % once
-    ///   and stays. That allows `ki` up to 0.00035; we take 0.0003.
-    /// * `kd` works on the difference of what is already a difference: the loop gets slower, not
-    ///   better damped, and errors in the reports come through at once. So it is 0.
+    /// * With four times all gains the size must not oscillate: the fast root, near `1 - 4 kp`,
+    ///   must not be negative. Hence `kp` is 1/4.
+    /// * Two integrators in series always overshoot after a step, because the errors sum to 0 in
+    ///   the end. The overshoot depends on `ki / kp^2`, which is four times as large with a quarter
+    ///   of the gains. It must be below 2 % there, so that the size enters the 2 % band once and
+    ///   stays. That allows `ki` up to 0.00035; 0.0003 is used.
+    /// * `kd` acts on the difference of a value that is already a difference: the loop gets slower
+    ///   without better damping, and errors of the reports pass through at once. Hence `kd` is 0.
     pub const DAMPED: Self = Self { kp: 0.25, ki: 0.0003, kd: 0.0 };
 
-    /// All gains so many times as large.
+    /// All gains multiplied by `factor`.
     pub fn times(self, factor: f64) -> Self {
         Self { kp: self.kp * factor, ki: self.ki * factor, kd: self.kd * factor }
     }
@@ -49,17 +50,18 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// At rest.
+    /// A controller at rest.
     pub const fn new(gains: Gains) -> Self {
         Self { gains, sum: 0.0, last: None }
     }
 
-    /// The size after this cycle: the present one and the controller's output, within `range`. All
-    /// are octets and finite. In the first cycle there is no difference from a last error.
+    /// Returns the size after this cycle: the current size plus the controller's output, within
+    /// `range`. All values are finite and in bytes. The first cycle has no difference from a
+    /// previous error.
     ///
-    /// While the range cuts the output, the sum of errors is frozen (erratum B8), except for errors
-    /// that lead back: a sum that no error may lessen would hold the size at the end of the range
-    /// for ever.
+    /// While the range limits the output, the sum of errors is frozen (erratum B8), except for
+    /// errors of opposite sign. A sum that no error may reduce would hold the size at the end of
+    /// the range forever.
     pub fn next(&mut self, set_point: f64, size: f64, range: RangeInclusive<f64>) -> f64 {
         let (least, most) = range.into_inner();
         let error = set_point - size;

@@ -1,27 +1,27 @@
-//! What a policy is.
+//! The trait of policies.
 
 use alloc::vec::Vec;
 
 use super::view::{Connection, ConnectionId};
 use crate::time::Duration;
 
-/// All that there is to be seen.
+/// The state that a policy sees.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Host<'a> {
-    /// Octets of the pool.
+    /// Size of the pool in bytes.
     pub threshold: u64,
-    /// Since the last decision; 0 at the first.
+    /// Time since the last decision; 0 at the first.
     pub elapsed: Duration,
-    /// By their numbers.
+    /// Sorted by id.
     pub connections: &'a [Connection],
 }
 
-/// Who divides the pool.
+/// A policy that divides the pool.
 pub(super) trait Policy {
-    /// A size for each connection, in their order. What is below one MSS or together above the pool
-    /// is mended by the tuner.
+    /// Returns a size for each connection, in their order. The tuner corrects sizes below one MSS,
+    /// or with a sum above the pool.
     fn sizes(&mut self, host: &Host<'_>) -> Vec<u64>;
 
-    /// What was remembered of this connection is of no use any more.
+    /// Drops the state of a closed connection.
     fn closed(&mut self, _id: ConnectionId) {}
 }

@@ -1,4 +1,5 @@
-//! The policies that know no pool: dynamic right-sizing, and fixed sizes.
+//! Policies that do not consider the pool: dynamic right-sizing, bandwidth-delay product, fixed
+//! sizes.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -7,12 +8,12 @@ use super::policy::{Host, Policy};
 use super::view::{Connection, ConnectionId};
 use crate::time::Duration;
 
-/// Dynamic right-sizing (Fisk and Feng 2001): room for twice what arrives within a round trip,
-/// never less than before.
+/// Dynamic right-sizing (Fisk and Feng 2001): room for twice the bytes that arrive within a round
+/// trip, never less than before.
 ///
-/// There the receiver estimates, and advertises a window. Here it is the sender, by what is
-/// acknowledged, which is the same octets half a round trip later: the buffers in question are the
-/// sender's, and a receiver cannot ask for them.
+/// The original runs in the receiver, which advertises a window. This variant runs in the sender
+/// and uses acknowledged bytes, which are the same bytes half a round trip later: the buffers to be
+/// sized are the sender's, and a receiver cannot set them.
 #[derive(Clone, Debug)]
 pub(super) struct RightSizing {
     initial: u64,
@@ -51,8 +52,8 @@ impl Policy for RightSizing {
     }
 }
 
-/// Twice the bandwidth-delay product of each connection; twice the window as long as that is not
-/// known. The pool's max-min shares limit it.
+/// Twice the bandwidth-delay product of each connection, or twice the window while that is unknown.
+/// The pool limits it to the max-min shares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Product;
 
@@ -65,7 +66,7 @@ impl Policy for Product {
     }
 }
 
-/// The same number of octets for each connection.
+/// A fixed number of bytes for each connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed(pub(super) u64);
 
@@ -75,7 +76,7 @@ impl Policy for Fixed {
     }
 }
 
-/// Octets in one round trip, of so many in a span; none if there was no span.
+/// Bytes per round trip, given the bytes of a time span; 0 without a span.
 fn within(octets: u64, rtt: Duration, span: Duration) -> u64 {
     let product = u128::from(octets) * u128::from(rtt.as_nanos());
     let octets = product.checked_div(u128::from(span.as_nanos())).unwrap_or(0);

@@ -11,7 +11,8 @@ use crate::time::{Duration, Instant};
 const MSS: u32 = 1460;
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// The owner of the buffers: carries out what it is told, and looks at each step whether it may.
+/// The owner of the buffers: carries out assignments, and checks at each step that they are
+/// allowed.
 struct Owner {
     tuner: Tuner,
     now: Instant,
@@ -47,7 +48,7 @@ impl Owner {
         self.obey();
     }
 
-    /// One view of each connection; half a second later.
+    /// Reports one view of each connection, half a second later.
     fn cycle(&mut self, connections: &[(u32, u64, Vec<FlowView>)]) {
         self.now += PERIOD;
         let views: Vec<View<'_>> = connections

@@ -1,4 +1,4 @@
-//! The machine: connections come, are seen, and go; sizes are decided in cycles.
+//! The tuner: the connections of a host, and periodic decisions about their buffer sizes.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use super::sizing::{Fixed, Product, RightSizing};
 use super::view::{Connection, ConnectionId, FlowView, Kind, View};
 use crate::time::Instant;
 
-/// Holds a pool of send buffers. See the [module](super) for the order of calls.
+/// Manages a pool of send buffers. See the [module](super) for the order of calls.
 #[derive(Clone, Debug)]
 pub struct Tuner {
     config: Config,
@@ -25,7 +25,7 @@ pub struct Tuner {
     counters: Counters,
 }
 
-/// The policies, told apart here and nowhere else.
+/// The policies; the only place that distinguishes them.
 #[derive(Clone, Debug)]
 enum Chosen {
     Pid(Manager),
@@ -36,22 +36,21 @@ enum Chosen {
     Fixed(Fixed),
 }
 
-/// What happened so often.
+/// Counters of a tuner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Decisions.
+    /// Decisions made.
     pub decisions: u64,
-    /// Decisions of a policy that did not fit into the pool, and were cut to the max-min share of
-    /// what was asked for.
+    /// Decisions that did not fit into the pool, and were cut to the max-min share of the requests.
     pub cut: u64,
-    /// Bandwidth reports that were negative, above 10^15 bit/s or no number; they were ignored.
+    /// Bandwidth reports that were negative, above 10^15 bit/s or not a number; they were ignored.
     pub bad_bandwidths: u64,
-    /// Segments of no octets, or too long for one of each connection to fit into the pool; they
-    /// were ignored.
+    /// Segment sizes that were zero, or too large for one segment of each connection to fit into
+    /// the pool; they were ignored.
     pub bad_segments: u64,
-    /// Views and closings of connections that are not open; they were ignored.
+    /// Views and closings of unknown connections; they were ignored.
     pub unknown: u64,
-    /// Views of buffers that held more than their limit. What is above it was withheld from others.
+    /// Views of buffers that held more than their limit. The excess was withheld from others.
     pub overfull: u64,
 }
 
@@ -59,49 +58,49 @@ pub struct Counters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is open.
+    /// The id is already open.
     #[error("connection {} is open already", .0.0)]
     Known(ConnectionId),
-    /// Segments of no octets.
+    /// The MSS is zero.
     #[error("the MSS must be at least one byte")]
     NoSegment,
-    /// The pool has no room for one segment of each connection. Close one, or begin with a larger
+    /// The pool has no room for one segment of each connection. Close a connection, or use a larger
     /// pool.
     #[error(
         "one segment for each connection needs {needed} bytes, more than the threshold of {threshold} bytes"
     )]
     Full {
-        /// Octets that one segment of each takes.
+        /// Bytes that one segment of each connection takes.
         needed: u64,
-        /// Octets of the pool.
+        /// Size of the pool in bytes.
         threshold: u64,
     },
 }
 
-/// Why a pool cannot have another size.
+/// Why the size of the pool cannot be changed.
 #[derive(Clone, Copy, PartialEq, Debug, Error)]
 #[non_exhaustive]
 pub enum ThresholdError {
-    /// No pool has.
+    /// The value is invalid for every configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// One segment for each connection does not fit.
+    /// One segment of each connection does not fit.
     #[error(
         "one segment for each connection needs {needed} bytes, more than the new threshold of {threshold} bytes"
     )]
     Small {
-        /// Octets that one segment of each takes.
+        /// Bytes that one segment of each connection takes.
         needed: u64,
-        /// Octets of the pool as it would be.
+        /// Requested size of the pool in bytes.
         threshold: u64,
     },
 }
 
 impl Tuner {
-    /// An empty pool.
+    /// Creates an empty pool.
     ///
     /// # Errors
-    /// What of the configuration lies outside its range.
+    /// Returns the first configuration value outside its range.
     pub fn new(now: Instant, config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         let policy = match config.policy {
@@ -116,16 +115,17 @@ impl Tuner {
         Ok(Self { config, policy, pool, decided: None, due: now, counters: Counters::default() })
     }
 
-    /// A connection begins, with segments of up to `mss` octets. It asks for [`Config::initial`]
-    /// until the next decision; if the pool is full, those that have most make room.
+    /// Opens a connection with segments of up to `mss` bytes. It requests [`Config::initial`] until
+    /// the next decision; if the pool is full, the connections with the largest buffers make room.
     ///
     /// # Errors
-    /// It is open already, `mss` is 0, or one segment of each connection is more than the pool.
+    /// The id is already open, `mss` is 0, or one segment of each connection exceeds the pool.
     pub fn open(&mut self, id: ConnectionId, kind: Kind, mss: u32) -> Result<(), OpenError> {
         let Err(place) = self.pool.find(id) else { return Err(OpenError::Known(id)) };
         if mss == 0 {
             return Err(OpenError::NoSegment);
         }
+        // Each connection keeps at least one segment, so that none can be starved.
         let (needed, threshold) = (self.pool.least() + u64::from(mss), self.pool.threshold);
         if needed > threshold {
             return Err(OpenError::Full { needed, threshold });
@@ -146,7 +146,7 @@ impl Tuner {
         Ok(())
     }
 
-    /// A connection's buffer is gone, with all that was in it. What it had is free at once.
+    /// Closes a connection whose buffer was freed. Its memory is available at once.
     pub fn close(&mut self, id: ConnectionId) {
         let Ok(place) = self.pool.find(id) else {
             self.counters.unknown += 1;
@@ -157,13 +157,12 @@ impl Tuner {
         self.pool.settle();
     }
 
-    /// The pool is larger or smaller from now on. If it is smaller, targets are cut at once, and
-    /// limits follow as buffers drain: until then they may be together as much as the pool was
-    /// before.
+    /// Changes the size of the pool. If it shrinks, targets are cut at once, and limits follow as
+    /// buffers drain; until then the limits may sum to the previous size.
     ///
     /// # Errors
-    /// A threshold that no configuration may have, or that has no room for one segment of each
-    /// connection; then all stays as it is.
+    /// The threshold is invalid, or has no room for one segment of each connection; nothing changes
+    /// then.
     pub fn set_threshold(&mut self, threshold: u64) -> Result<(), ThresholdError> {
         Config { threshold, ..self.config }.check()?;
         let needed = self.pool.least();
@@ -176,9 +175,9 @@ impl Tuner {
         Ok(())
     }
 
-    /// How connections stand. When [`Tuner::next_timeout`] has come, sizes are decided anew, with
-    /// what was last seen of those that are not among the views; before that, what has drained is
-    /// passed on, and no more.
+    /// Reports the state of connections. If [`Tuner::next_timeout`] has passed, sizes are decided
+    /// again, with the last views of connections that are not reported. Otherwise only drained
+    /// memory is reassigned.
     pub fn handle_views(&mut self, now: Instant, views: &[View<'_>]) {
         for view in views {
             match self.pool.find(view.id) {
@@ -199,29 +198,29 @@ impl Tuner {
         self.pool.settle();
     }
 
-    /// The next answer, in the order in which they must be carried out. None of them makes the
-    /// limits together more than the pool.
+    /// Returns the next assignment, until `None`. Assignments must be carried out in this order;
+    /// then the limits never sum to more than the pool.
     pub fn poll_assignment(&mut self) -> Option<Assignment> {
         self.pool.poll()
     }
 
-    /// When views are due: one [`Config::period`] after the last decision. `None` while there is no
-    /// connection. Answered by [`Tuner::handle_views`].
+    /// When views are due: one [`Config::period`] after the last decision. `None` without
+    /// connections. Answer with [`Tuner::handle_views`].
     pub fn next_timeout(&self) -> Option<Instant> {
         (!self.pool.connections.is_empty()).then_some(self.due)
     }
 
-    /// All connections as they are known, by their numbers.
+    /// State of all connections, sorted by id.
     pub fn connections(&self) -> &[Connection] {
         &self.pool.connections
     }
 
-    /// What happened so often.
+    /// Counters since the start.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Takes what makes sense of a view.
+    /// Stores the valid values of a view.
     fn see(&mut self, place: usize, view: &View<'_>) {
         let others = self.pool.least() - u64::from(self.pool.connections[place].mss);
         let connection = &mut self.pool.connections[place];
@@ -236,6 +235,8 @@ impl Tuner {
         let mut mss = 0;
         let mut flows = Vec::with_capacity(view.flows.len());
         for flow in view.flows {
+            // The segments of all connections must fit into the pool, because each connection keeps
+            // one.
             if flow.mss == 0 || others + u64::from(flow.mss) > self.pool.threshold {
                 *bad_segments += 1;
             } else {
@@ -256,7 +257,7 @@ impl Tuner {
         }
     }
 
-    /// Sizes that were decided, for the connections and segments that there are now.
+    /// Applies the decided sizes to the current connections and segments.
     fn refit(&mut self) {
         let targets: Vec<u64> = self.pool.connections.iter().map(|connection| connection.target).collect();
         self.pool.aim(&targets);
@@ -277,5 +278,5 @@ impl Chosen {
     }
 }
 
-/// Faster links are not reported by mistake alone, but there are none: 10^15 bit/s.
+/// Largest accepted bandwidth report in bit/s; no link is faster.
 const MOST_BANDWIDTH: f64 = 1e15;

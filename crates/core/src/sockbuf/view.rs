@@ -1,57 +1,57 @@
-//! What the owner tells, and what a policy sees of it.
+//! Views that the owner reports, and the state that a policy sees.
 
 use alloc::vec::Vec;
 
 use crate::time::Duration;
 
-/// Which connection; its owner's number.
+/// Id of a connection, assigned by the owner.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u32);
 
-/// Of how many flows a connection is made.
+/// Whether a connection consists of one or of several flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// One; of several the tuner sees the sum.
+    /// One flow; of several flows the tuner sees the sum.
     Single,
-    /// Micro-flows over several interfaces, one buffer for all. It stays striped while interfaces
-    /// are gone.
+    /// Micro-flows over several interfaces with one common buffer. The connection stays striped
+    /// while interfaces are down.
     Striped,
 }
 
-/// How a connection stands.
+/// Reported state of a connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct View<'a> {
-    /// Which.
+    /// Id of the connection.
     pub id: ConnectionId,
-    /// Octets in its send buffer: written, and not acknowledged yet.
+    /// Bytes in its send buffer: written and not yet acknowledged.
     pub occupied: u64,
-    /// Octets acknowledged since the connection began.
+    /// Bytes acknowledged since the start of the connection.
     pub acknowledged: u64,
-    /// Its micro-flows, or its only one. None while all interfaces are gone.
+    /// Its micro-flows, or its only flow. Empty while all interfaces are down.
     pub flows: &'a [FlowView],
 }
 
-/// How a micro-flow stands.
+/// Reported state of a micro-flow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FlowView {
-    /// Which interface it uses; the owner's number.
+    /// Interface of the flow; a number assigned by the owner.
     pub interface: u32,
-    /// What the link layer reports, bit/s: 0 to 10^15. Anything else is ignored and counted, and
-    /// the interface's last report stays. `None`: no report; then the flow's window in each RTT is
-    /// taken for it.
+    /// Bandwidth reported by the link layer in bit/s: 0 to 10^15. Other values are ignored and
+    /// counted, and the last report of the interface stays valid. `None`: no report; the flow's
+    /// window per RTT is used instead.
     pub bandwidth: Option<f64>,
-    /// Round trip, once measured. The least of late is right, the smoothed one is not: where the
-    /// buffer itself makes the queue, a longer RTT asks for a larger buffer, which makes the RTT
-    /// longer.
+    /// Round-trip time, once measured. Use the recent minimum and not the smoothed value: if the
+    /// buffer itself causes the queue, a longer RTT would request a larger buffer, which makes the
+    /// RTT longer.
     pub rtt: Option<Duration>,
-    /// The congestion window, octets.
+    /// Congestion window in bytes.
     pub window: u64,
-    /// Octets of the longest segment, at least 1; 0 is ignored and counted.
+    /// Largest segment in bytes, at least 1; 0 is ignored and counted.
     pub mss: u32,
 }
 
 impl FlowView {
-    /// Bandwidth, bit/s: as reported, else as the window tells.
+    /// Bandwidth in bit/s: as reported, otherwise derived from the window.
     pub(super) fn rate(&self) -> Option<f64> {
         let by_window = || {
             let rtt = self.rtt.filter(|rtt| !rtt.is_zero())?;
@@ -61,44 +61,45 @@ impl FlowView {
     }
 }
 
-/// A connection as the tuner knows it.
+/// State of a connection in the tuner.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Connection {
-    /// Which.
+    /// Id of the connection.
     pub id: ConnectionId,
-    /// Of how many flows it is made.
+    /// Whether it consists of one or of several flows.
     pub kind: Kind,
-    /// The least size of its buffer, octets: the longest segment of all its flows.
+    /// Least size of its buffer in bytes: the largest segment of all its flows.
     pub mss: u32,
-    /// The size that was decided, octets.
+    /// Decided size in bytes.
     pub target: u64,
-    /// The size that holds, octets: more than the target until the buffer has drained, less until
-    /// others have.
+    /// Size in force in bytes: above the target until the buffer has drained, below it until others
+    /// have drained.
     pub limit: u64,
-    /// Octets in the buffer, by the last view.
+    /// Bytes in the buffer, according to the last view.
     pub occupied: u64,
-    /// Octets acknowledged, by the last view.
+    /// Bytes acknowledged, according to the last view.
     pub acknowledged: u64,
-    /// Its flows, by the last view, with the last bandwidth report that made sense.
+    /// Its flows according to the last view, with their last valid bandwidth reports.
     pub flows: Vec<FlowView>,
-    /// Target and limit that the owner was told.
+    /// Target and limit last reported to the owner.
     pub(super) told: (u64, u64),
 }
 
 impl Connection {
-    /// The windows of all flows, octets.
+    /// Total window of all flows in bytes.
     pub(super) fn window(&self) -> u64 {
         self.flows.iter().fold(0, |sum, flow| sum.saturating_add(flow.window))
     }
 
-    /// Bandwidth of all flows, bit/s; `None` if no flow knows its own.
+    /// Total bandwidth of all flows in bit/s; `None` if it is unknown for every flow.
     pub(super) fn rate(&self) -> Option<f64> {
         let mut rates = self.flows.iter().filter_map(FlowView::rate).peekable();
         rates.peek()?;
         Some(rates.sum())
     }
 
-    /// Bandwidth times RTT of each flow, octets; `None` if no flow knows both.
+    /// Sum over the flows of bandwidth times RTT in bytes; `None` if they are unknown for every
+    /// flow.
     pub(super) fn product(&self) -> Option<f64> {
         let product = |flow: &FlowView| Some(flow.rate()? * flow.rtt?.as_secs_f64() / 8.0);
         let mut products = self.flows.iter().filter_map(product).peekable();
@@ -106,7 +107,7 @@ impl Connection {
         Some(products.sum())
     }
 
-    /// The longest round trip.
+    /// Longest round-trip time of all flows.
     pub(super) fn slowest(&self) -> Option<Duration> {
         self.flows.iter().filter_map(|flow| flow.rtt).max()
     }

@@ -1,127 +1,132 @@
-//! Every choice that papers and stacks make differently, as a typed option.
+//! Options of a TCP connection: every choice in which papers and stacks differ.
 
 use super::congestion::{ByteCounting, CongestionAlgorithm};
 use crate::time::Duration;
 
-/// How one TCP connection behaves. [`Config::modern`] is a present-day host, [`Config::default`]
-/// the TCP of the standards up to SACK, and [`Config::paper`] the TCP that the SET paper simulates.
+/// Options of one TCP connection. [`Config::modern`] is a present-day host, [`Config::default`] the
+/// standard TCP up to SACK, and [`Config::paper`] the TCP that the SET paper simulates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Largest payload that we send and accept, in octets; what the peer offers may lower what we
-    /// send (RFC 9293 section 3.7.1). 1..=65495.
+    /// Largest payload to send and to accept, in bytes, 1..=65495. The MSS option of the peer may
+    /// lower the size of sent segments (RFC 9293 section 3.7.1).
     pub mss: u16,
-    /// What stands for the MSS option of a peer that sends none: 536 over IPv4, 1220 over IPv6 (RFC
-    /// 9293 section 3.7.1).
+    /// MSS assumed for a peer that sends no MSS option: 536 over IPv4, 1220 over IPv6 (RFC 9293
+    /// section 3.7.1).
     pub default_mss: u16,
-    /// Congestion window at the start.
+    /// Initial congestion window.
     pub initial_window: InitialWindow,
-    /// Slow-start threshold at the start, in octets; `None` is unbounded (RFC 5681 section 3.1).
+    /// Initial slow-start threshold in bytes; `None` is unbounded (RFC 5681 section 3.1).
     pub initial_ssthresh: Option<u32>,
-    /// Segments below which a loss does not take the slow-start threshold: 2 (RFC 5681 equation 4).
-    /// With the window limit here the window always grows by a segment for each acknowledgement.
+    /// Lower bound of the slow-start threshold after a loss, in segments: 2 (RFC 5681 equation 4).
+    /// If it equals the window limit, the window always grows by one segment for each
+    /// acknowledgement.
     pub least_ssthresh: u16,
-    /// Upper limit of the congestion window (`W_max` of the papers), in segments of our send MSS;
-    /// `None` leaves it to the peer's window.
+    /// Upper limit of the congestion window (`W_max` of the papers), in segments of the send MSS;
+    /// `None` leaves the limit to the peer's window.
     pub window_limit: Option<u32>,
     /// Retransmission time-out.
     pub rto: RtoConfig,
-    /// When the receiver acknowledges.
+    /// When the receiver sends an acknowledgement.
     pub delayed_ack: DelayedAck,
-    /// Besides, an acknowledgement leaves at once for a segment with PSH.
+    /// Whether a segment with PSH is acknowledged at once, whatever `delayed_ack` says.
     pub ack_on_push: bool,
-    /// An acknowledgement leaves at once for a segment that is out of order or fills a hole (RFC
-    /// 5681 section 4.2). Without it such a segment waits as others do, and one acknowledgement
-    /// says by SACK what has arrived of a window.
+    /// Whether a segment that is out of order or fills a hole is acknowledged at once (RFC 5681
+    /// section 4.2). If not, such a segment is delayed like any other, and one acknowledgement
+    /// reports by SACK which segments of a window have arrived.
     pub ack_gaps: bool,
-    /// Which segments have PSH.
+    /// Which segments carry PSH.
     pub push: Push,
-    /// Which side of the SACK option (RFC 2018) we play.
+    /// Which side of the SACK option (RFC 2018) this host implements.
     pub sack: SackRole,
-    /// Offer the timestamps option (RFC 7323 section 3).
+    /// Whether to offer the timestamps option (RFC 7323 section 3).
     pub timestamps: bool,
-    /// Offer this window scale shift count, 0..=14 (RFC 7323 section 2); `None` does not offer
+    /// Window scale shift count to offer, 0..=14 (RFC 7323 section 2); `None` does not offer window
     /// scaling.
     pub window_scale: Option<u8>,
     /// D-SACK (RFC 2883): the first SACK block reports a segment that has arrived twice, if the
-    /// peer permits SACK. With `rack_tlp` the peer's reports of segments that we have sent again
-    /// widen the reordering window (RFC 8985 section 6.2 step 4). Whatever is chosen here, such a
-    /// block of the peer is never news of what has arrived.
+    /// peer permits SACK. With `rack_tlp` the peer's reports about retransmitted segments widen the
+    /// reordering window (RFC 8985 section 6.2 step 4). Whatever this option says, a D-SACK block
+    /// of the peer never counts as new data delivered.
     pub dsack: bool,
-    /// While octets are held out of order, segments with data have SACK blocks too (RFC 2018
-    /// section 4), and less data to make room for them. Without it only acknowledgements without
-    /// data have them.
+    /// Whether data segments carry SACK blocks while out-of-order data is held (RFC 2018 section
+    /// 4); the payload shrinks to make room. If not, only segments without data carry SACK blocks.
     pub sack_on_data: bool,
     /// Explicit congestion notification (RFC 3168): routers mark packets instead of dropping them.
     pub ecn: EcnMode,
-    /// Alternative backoff with ECN (RFC 8511): a mark takes less of the window than a loss, 0.2
-    /// for NewReno and the coupled control and 0.15 for CUBIC. The other controllers treat it as a
-    /// loss.
+    /// Alternative backoff with ECN (RFC 8511): a mark reduces the window less than a loss, by 0.2
+    /// for NewReno and the coupled control and by 0.15 for CUBIC. The other controllers treat a
+    /// mark as a loss.
     pub abe: bool,
     /// Nagle's algorithm (RFC 9293 section 3.7.4): hold back a short segment while data is in
     /// flight.
     pub nagle: Nagle,
-    /// Limited transmit (RFC 3042): new data on the first two duplicate acknowledgements.
+    /// Limited transmit (RFC 3042): send new data on the first two duplicate acknowledgements.
     pub limited_transmit: bool,
-    /// What is sent again after a loss.
+    /// Which data is retransmitted after a loss.
     pub recovery: Recovery,
-    /// RACK-TLP (RFC 8985): losses are found by the time that segments were sent at, and a probe
-    /// takes the place of most time-outs. Without it three duplicate acknowledgements show a loss.
-    /// Only with SACK.
+    /// RACK-TLP (RFC 8985): detects losses by the send times of segments, and replaces most
+    /// time-outs by a tail loss probe. Without it, three duplicate acknowledgements indicate a
+    /// loss. Effective only with SACK.
     pub rack_tlp: bool,
     /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Without it the window
-    /// falls at once.
+    /// shrinks at once.
     pub prr: bool,
-    /// Undo spurious time-outs and recoveries (RFC 4015): found by timestamps (Eifel, RFC 3522),
-    /// without them after a time-out by F-RTO (RFC 5682 section 3.1, only with SACK), and by the
-    /// peer's D-SACK (RFC 2883).
+    /// Undo the window reduction of spurious time-outs and recoveries (RFC 4015). They are detected
+    /// by timestamps (Eifel, RFC 3522), without timestamps after a time-out by F-RTO (RFC 5682
+    /// section 3.1, only with SACK), and by the peer's D-SACK (RFC 2883).
     pub undo: bool,
-    /// HyStart++ (RFC 9406): the first slow start ends when the round trip grows, before the queue
-    /// overflows.
+    /// HyStart++ (RFC 9406): ends the first slow start when the round-trip time grows, before the
+    /// queue overflows.
     pub hystart: bool,
-    /// Data leaves spread over the round trip, and not in one burst for each acknowledgement: at 2
-    /// windows in a round trip in slow start and 1.2 later, as on Linux. BBR paces in any case, at
-    /// the rate of its model.
+    /// Whether data is spread over the round trip instead of leaving in one burst for each
+    /// acknowledgement. The rate is 2 windows per round trip in slow start and 1.2 afterwards, as
+    /// on Linux. BBR always paces, at the rate of its model.
     pub pacing: bool,
-    /// How the congestion window grows and shrinks.
+    /// Congestion control algorithm.
     pub congestion: CongestionAlgorithm,
-    /// What one acknowledgement is worth when the window grows.
+    /// How much one acknowledgement contributes to the growth of the window.
     pub byte_counting: ByteCounting,
-    /// Octets that `write` accepts beyond what is acknowledged.
+    /// Size of the send buffer in bytes: `write` accepts this many bytes beyond the acknowledged
+    /// data.
     pub send_buffer: u32,
-    /// Octets that the receiver holds for the application. The window offered exceeds it by less
-    /// than one unit of the window scale: it is rounded up, so that a small buffer does not turn
-    /// into no window at all.
+    /// Size of the receive buffer in bytes: data held for the application. The offered window
+    /// exceeds it by less than one unit of the window scale. Rounding up keeps a small buffer from
+    /// becoming a zero window.
     pub receive_buffer: u32,
-    /// The buffers grow with what the path takes and brings; the two above are where they begin.
-    /// `None` leaves them as they are. Not for Multipath TCP.
+    /// Upper limits of buffers that grow with the throughput of the path; `send_buffer` and
+    /// `receive_buffer` are then the initial sizes. `None` keeps the sizes fixed. Not for Multipath
+    /// TCP.
     pub auto_tune: Option<AutoTune>,
-    /// How long TIME-WAIT lasts (2 MSL, RFC 9293 section 3.6.1).
+    /// Length of TIME-WAIT (2 MSL, RFC 9293 section 3.6.1).
     pub time_wait: Duration,
-    /// A SYN that is newer than the connection in TIME-WAIT may take its place (RFC 6191, RFC 9293
-    /// MAY-2). See [`Connection::give_way`](crate::tcp::Connection::give_way), which the simulator
-    /// asks for SYNs to a listener.
+    /// Whether a SYN that is newer than a connection in TIME-WAIT may replace it (RFC 6191, RFC
+    /// 9293 MAY-2). See [`Connection::give_way`](crate::tcp::Connection::give_way), which the
+    /// simulator calls for a SYN to a listener.
     pub time_wait_reuse: bool,
-    /// How long FIN-WAIT-2 lasts once the application is gone, and how long data then waits before
-    /// a closed window without an acknowledgement; `None` is for ever, as RFC 9293 has it. Linux
-    /// has 60 s for FIN-WAIT-2. See [`Connection::release`](crate::tcp::Connection::release).
+    /// Length of FIN-WAIT-2 after the application has released the connection, and the time that
+    /// the remaining data then waits before a closed window without an acknowledgement. `None` is
+    /// unlimited, as in RFC 9293; Linux uses 60 s for FIN-WAIT-2. See
+    /// [`Connection::release`](crate::tcp::Connection::release).
     pub fin_wait: Option<Duration>,
-    /// Whether a peer that is silent is asked for a sign of life (RFC 9293 section 3.8.4).
+    /// Keep-alive probes to a silent peer (RFC 9293 section 3.8.4); `None` sends none.
     pub keep_alive: Option<KeepAlive>,
-    /// Time-outs in a row of a SYN or SYN-ACK before the attempt is given up (R2 for SYN, RFC 9293
-    /// section 3.8.3).
+    /// Consecutive time-outs of a SYN or SYN-ACK before the attempt is abandoned (R2 for SYN, RFC
+    /// 9293 section 3.8.3).
     pub syn_retries: u8,
-    /// Time-outs in a row of data before the connection is given up (R2, RFC 9293 section 3.8.3).
+    /// Consecutive time-outs of data before the connection is abandoned (R2, RFC 9293 section
+    /// 3.8.3).
     pub data_retries: u8,
     /// Explicit link failure notification (Holland and Vaidya, "Analysis of TCP Performance over
-    /// Mobile Ad Hoc Networks", MobiCom 1999): the time from one probe to the next while there is
-    /// no route, 2 s there, at least 1 ms here. With `None` a notice of a lost route is counted and
-    /// ignored, as a soft error (RFC 1122 section 4.2.3.9). See
+    /// Mobile Ad Hoc Networks", MobiCom 1999): the interval between probes while there is no route.
+    /// The paper uses 2 s; the minimum here is 1 ms. With `None` a notice of a lost route is
+    /// counted and otherwise ignored, as a soft error (RFC 1122 section 4.2.3.9). See
     /// [`Connection::handle_route_failure`](crate::tcp::Connection::handle_route_failure).
     pub elfn: Option<Duration>,
 }
 
 impl Config {
-    /// The congestion window after a time-out, and the largest one, in segments.
+    /// Returns the congestion window after a time-out and the largest congestion window, in
+    /// segments.
     pub fn window_bounds(&self) -> (u32, u32) {
         let limit = self.window_limit.map_or(u32::MAX, |limit| limit.max(1));
         match self.congestion {
@@ -139,7 +144,7 @@ impl Config {
     }
 }
 
-/// The congestion window before the first acknowledgement.
+/// Initial congestion window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(
     feature = "serde",
@@ -150,18 +155,18 @@ impl Config {
 pub enum InitialWindow {
     /// min(10 MSS, max(2 MSS, 14600)) bytes (RFC 6928 section 2).
     Rfc6928,
-    /// That many segments; the papers use 1.
+    /// This many segments; the papers use 1.
     #[cfg_attr(feature = "serde", serde(untagged))]
     Segments(u16),
 }
 
-/// How far buffers grow by themselves, in octets. A buffer that is larger already stays as it is: 0
-/// fixes it.
+/// Upper limits of automatically growing buffers, in bytes. A buffer that is already larger keeps
+/// its size, so 0 disables growth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AutoTune {
-    /// The receive buffer. More than 65,535 needs [`Config::window_scale`].
+    /// Limit of the receive buffer. More than 65,535 bytes need [`Config::window_scale`].
     pub receive: u32,
-    /// The send buffer.
+    /// Limit of the send buffer.
     pub send: u32,
 }
 
@@ -170,14 +175,14 @@ impl AutoTune {
     pub const LINUX: Self = Self { receive: 6 << 20, send: 4 << 20 };
 }
 
-/// Keep-alive probes while nothing is sent or received (RFC 9293 section 3.8.4).
+/// Keep-alive probes on an idle connection (RFC 9293 section 3.8.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
-    /// Silence before the first probe; 2 h at least, unless the application asks for less.
+    /// Idle time before the first probe; at least 2 h unless the application asks for less.
     pub idle: Duration,
-    /// From one probe to the next.
+    /// Interval between probes.
     pub interval: Duration,
-    /// Probes without an answer after which the connection is given up.
+    /// Number of unanswered probes after which the connection is abandoned.
     pub probes: u8,
 }
 
@@ -190,98 +195,97 @@ impl KeepAlive {
 /// Retransmission time-out (RFC 6298).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtoConfig {
-    /// Before the first measurement (RFC 6298 section 2.1: 1 s; the papers: 3 s).
+    /// Time-out before the first measurement (RFC 6298 section 2.1: 1 s; the papers: 3 s).
     pub initial: Duration,
     /// Lower bound (RFC 6298 section 2.4: 1 s; Linux: 200 ms).
     pub min: Duration,
-    /// Upper bound, also of the back-off (RFC 6298 section 2.5: at least 60 s).
+    /// Upper bound, which also limits the back-off (RFC 6298 section 2.5: at least 60 s).
     pub max: Duration,
-    /// G of RFC 6298 section 2.3, RTO = SRTT + max(G, 4 RTTVAR): how far the time-out stays above a
-    /// round trip that hardly varies. Linux has 200 ms. With nothing here it fires as soon as one
-    /// acknowledgement is late.
+    /// Clock granularity G of RFC 6298 section 2.3, RTO = SRTT + max(G, 4 RTTVAR): the least
+    /// distance of the time-out from the smoothed round-trip time. Linux uses 200 ms. With zero and
+    /// a steady round-trip time, the timer expires as soon as one acknowledgement is late.
     pub granularity: Duration,
-    /// What a time-out does to the next one.
+    /// Effect of a time-out on the next one.
     pub backoff: Backoff,
 }
 
-/// How a time-out changes the next one (RFC 6298 section 5.5).
+/// Effect of a time-out on the next one (RFC 6298 section 5.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Backoff {
-    /// Doubles it, up to the upper bound.
+    /// The time-out doubles, up to its upper bound.
     Double,
-    /// Leaves it as it is.
+    /// The time-out stays constant.
     Constant,
 }
 
-/// When an acknowledgement is sent (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
+/// When the receiver sends an acknowledgement (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DelayedAck {
-    /// For every segment at once.
+    /// At once for every segment.
     Off,
-    /// For every `segments`-th full segment, or after `timeout`, whichever is first; at once when a
-    /// segment is out of order or fills a hole.
+    /// After `segments` full segments or after `timeout`, whichever comes first; at once for a
+    /// segment that is out of order or fills a hole.
     Every {
-        /// Segments per acknowledgement, at least 1 (`s` of the SET paper).
+        /// Full segments per acknowledgement, at least 1 (`s` of the SET paper).
         segments: u8,
-        /// How long an acknowledgement may wait; at most 500 ms.
+        /// Longest delay of an acknowledgement; at most 500 ms.
         timeout: Duration,
     },
 }
 
-/// Whether explicit congestion notification is used (RFC 3168 section 6.1.1).
+/// Whether the connection uses explicit congestion notification (RFC 3168 section 6.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Ecn"))]
 pub enum EcnMode {
-    /// Never.
+    /// ECN is not used.
     Off,
-    /// If the peer asks for it, as Linux does by default.
+    /// ECN is used if the peer requests it, as Linux does by default.
     Accept,
-    /// The SYN asks for it, too.
+    /// The SYN requests ECN; a request of the peer is accepted too.
     Request,
 }
 
-/// Which segments have PSH.
+/// Which segments carry PSH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Push {
-    /// The last one that the sender has (RFC 9293 section 3.9.1.2).
+    /// The segment that empties the send buffer (RFC 9293 section 3.9.1.2).
     Buffer,
-    /// The last one that it may send for now, because nothing is left or the window is used up.
-    /// With [`Config::ack_on_push`] at the peer there is one acknowledgement for a window, which
-    /// "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" assumes (section VII,
-    /// erratum M28).
+    /// The last segment that may be sent for now, because the buffer is empty or the window is used
+    /// up. If the peer acknowledges on PSH, it sends one acknowledgement per window, as "Multipath
+    /// TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" assumes (section VII, erratum M28).
     Window,
 }
 
-/// Which side of the SACK option (RFC 2018) is played.
+/// Which side of the SACK option (RFC 2018) a host implements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Sack"))]
 pub enum SackRole {
-    /// Neither: SACK-permitted is not sent, and blocks are ignored.
+    /// None: SACK-permitted is not sent, and received blocks are ignored.
     Off,
-    /// Blocks are sent if the peer permits, and ignored on arrival.
+    /// Receiver only: blocks are sent if the peer permits them, and ignored on arrival.
     Receiver,
-    /// The blocks of the peer are permitted and used, and none are sent.
+    /// Sender only: SACK-permitted is sent and the peer's blocks are used, but no blocks are sent.
     Sender,
-    /// Both.
+    /// Sender and receiver.
     Both,
 }
 
 /// Nagle's algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nagle {
-    /// Short segments wait while data is in flight.
+    /// Short segments are held back while data is in flight.
     On,
-    /// Everything leaves at once (TCP_NODELAY).
+    /// Segments leave at once (TCP_NODELAY).
     Off,
 }
 
-/// What is retransmitted after a loss.
+/// Which data is retransmitted after a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TcpRecovery"))]
@@ -289,15 +293,15 @@ pub enum Recovery {
     /// SACK-based recovery (RFC 6675) where the peer sends blocks, else NewReno (RFC 6582).
     #[cfg_attr(feature = "serde", serde(rename = "newreno"))]
     NewReno,
-    /// BSD Reno: fast retransmit of one segment, and the first new acknowledgement ends the
-    /// recovery. After a time-out everything past the hole is retransmitted (go-back-N).
+    /// BSD Reno: fast retransmit of one segment; the first new acknowledgement ends the recovery.
+    /// After a time-out everything from the hole on is retransmitted (go-back-N).
     RenoGoBackN,
 }
 
 impl Default for Config {
-    /// NewReno with SACK-based recovery on a 1500-octet path: RFC 6928 window, RFC 6298 with
-    /// Linux's 200 ms floor, SACK, timestamps, scaling, delayed acknowledgements every second
-    /// segment or 40 ms, no Nagle.
+    /// NewReno with SACK-based recovery on a path with an MTU of 1500 bytes: RFC 6928 window, RFC
+    /// 6298 with the 200 ms lower bound of Linux, SACK, timestamps, window scaling, delayed
+    /// acknowledgements (every second segment or after 40 ms), no Nagle.
     fn default() -> Self {
         Self {
             mss: 1440,
@@ -349,9 +353,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, ECN with
-    /// ABE, RACK-TLP, PRR, undo, HyStart++, CUBIC, buffers that follow the path, TIME-WAIT reuse
-    /// and an end of FIN-WAIT-2.
+    /// A present-day host: [`Config::default`] with D-SACK, SACK blocks on data segments, ECN with
+    /// ABE, RACK-TLP, PRR, undo, HyStart++, CUBIC, automatic buffer growth, TIME-WAIT reuse and a
+    /// limited FIN-WAIT-2.
     pub fn modern() -> Self {
         Self {
             dsack: true,
@@ -370,10 +374,13 @@ impl Config {
         }
     }
 
-    /// The TCP of the SET paper (section 5 and errata S20): initial window 1, window limit 64
-    /// segments, one acknowledgement for 2 segments, 3 s time-outs, no SACK, no timestamps, no
-    /// scaling. Its model lets an acknowledgement wait for 2 segments and knows no timer; 25 ms is
-    /// longer than a segment takes at 56 kbit/s, and short beside the rest.
+    /// The TCP of the SET paper (section 5 and erratum S20): initial window 1, window limit 64
+    /// segments, one acknowledgement per 2 segments, 3 s initial time-out, no SACK, no timestamps,
+    /// no window scaling.
+    ///
+    /// The paper's model lets an acknowledgement wait for 2 segments and has no timer. The 25 ms
+    /// used here are longer than the transmission time of a segment at 56 kbit/s and short in
+    /// comparison with the other delays.
     pub fn paper() -> Self {
         Self {
             initial_window: InitialWindow::Segments(1),

@@ -1,8 +1,8 @@
-//! Congestion control: one trait, dispatched by an enum. [`CongestionAlgorithm::Custom`] is one of
-//! somebody else's.
+//! Congestion control: one trait, dispatched by an enum. [`CongestionAlgorithm::Custom`] holds a
+//! user's own implementation.
 //!
-//! A controller says how large the window is and nothing else. What is sent again, and the
-//! inflation of the window during fast recovery (RFC 5681 section 3.2), belong to the sender.
+//! A controller determines the size of the window and nothing else. The sender chooses which data
+//! to retransmit, and inflates the window during fast recovery (RFC 5681 section 3.2).
 
 mod adaptive;
 mod bbr;
@@ -28,7 +28,7 @@ use core::ops::{Deref, DerefMut};
 use crate::policy::Custom;
 use crate::time::{Duration, Instant};
 
-/// How the congestion window grows and shrinks.
+/// Congestion control algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Congestion"))]
@@ -36,27 +36,29 @@ pub enum CongestionAlgorithm {
     /// RFC 5681 with the window arithmetic of RFC 6582.
     #[cfg_attr(feature = "serde", serde(rename = "newreno"))]
     NewReno,
-    /// RFC 9438.
+    /// CUBIC (RFC 9438).
     Cubic,
-    /// RFC 6356: as NewReno, but the windows of all subflows of one Multipath TCP connection
-    /// together grow no faster than one. On a connection that is no subflow it is NewReno.
+    /// Linked increases (RFC 6356): NewReno, except that the windows of all subflows of one
+    /// Multipath TCP connection together grow no faster than one flow. On a single-path connection
+    /// it equals NewReno.
     Coupled,
-    /// TCP Westwood+: NewReno, but a loss sets the window to what the path was seen to deliver
-    /// (Grieco and Mascolo, CCR 34(2), 2004).
+    /// TCP Westwood+: NewReno, except that a loss sets the window to the measured delivery rate of
+    /// the path times its round-trip time (Grieco and Mascolo, CCR 34(2), 2004).
     Westwood,
-    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always
-    /// paced; a mark counts as a loss.
+    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. BBR always
+    /// paces and treats a mark as a loss.
     Bbr,
-    /// A-NewReno, NewReno between two windows for long paths over radio ("Multipath TCP Over
-    /// Multi-Hop Heterogeneous Wireless IoT Networks", ICC 2024, section IV).
+    /// A-NewReno: NewReno between a least and a largest window, for long radio paths ("Multipath
+    /// TCP Over Multi-Hop Heterogeneous Wireless IoT Networks", ICC 2024, section IV).
     #[cfg_attr(feature = "serde", serde(rename = "adaptive-newreno"))]
     AdaptiveNewReno(AdaptiveNewReno),
-    /// A user's own. Its window is taken to be a segment where it says less.
+    /// A controller supplied by the user. A window below one segment counts as one segment.
     #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomCongestion),
 }
 
-/// The bounds of A-NewReno. The owner derives them, and the time-out, from the length of the path.
+/// Window bounds of A-NewReno. The owner derives them, and the time-out, from the length of the
+/// path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
@@ -65,14 +67,14 @@ pub struct AdaptiveNewReno {
     pub w_min: u16,
     /// Largest window, in segments.
     pub w_max: u16,
-    /// Rounds without loss from one growth to the next, at least 1.
+    /// Number of loss-free rounds between two increases of the window, at least 1.
     pub update_every: u16,
-    /// Whether the window grows up to its bound, or is chosen by what it delivers.
+    /// Whether the window grows up to its bound, or is chosen by the measured throughput.
     #[cfg_attr(feature = "serde", serde(default))]
     pub phases: AdaptivePhases,
 }
 
-/// What A-NewReno does with the window while nothing is lost.
+/// How A-NewReno sets the window while there are no losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -80,113 +82,115 @@ pub enum AdaptivePhases {
     /// The window grows once in `update_every` rounds, up to its bound.
     #[default]
     Grow,
-    /// The window grows in each round as long as that delivers more per second. Then the window
-    /// that has delivered most is held until it delivers less than half of that, or until a loss;
-    /// `update_every` does not count.
+    /// The window grows in each round as long as the throughput grows with it. Then the window with
+    /// the highest throughput is held until the throughput falls below half of that, or until a
+    /// loss. `update_every` has no effect.
     ExploreHold,
 }
 
-/// What one acknowledgement is worth when the window grows.
+/// How much one acknowledgement contributes to the growth of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ByteCounting {
-    /// The same whatever it covers: one segment in slow start, its share of one segment afterwards,
-    /// so that delayed acknowledgements slow the growth down. The TCP of the papers' models.
+    /// A fixed amount, whatever the acknowledgement covers: one segment in slow start, its share of
+    /// one segment afterwards. Delayed acknowledgements therefore slow the growth down. The TCP of
+    /// the papers' models.
     Off,
-    /// What it covers (RFC 3465, RFC 5681 section 3.1).
+    /// The number of bytes that the acknowledgement covers (RFC 3465, RFC 5681 section 3.1).
     On {
-        /// Most segments that one acknowledgement may add in slow start (`L` of RFC 3465 section
-        /// 2.2: 1 or 2); 1 while a time-out is repaired.
+        /// Limit per acknowledgement in slow start, in segments (`L` of RFC 3465 section 2.2: 1 or
+        /// 2); 1 during the recovery from a time-out.
         limit: u8,
     },
 }
 
-/// A congestion control that is not ours.
+/// A congestion controller supplied by the user.
 pub type CustomCongestion = Custom<dyn Controller, Start>;
 
-/// What a controller is made from.
+/// Arguments of a controller's constructor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start {
-    /// The initial window, in octets. Before the handshake is over it is one segment, and a
-    /// controller is made again then.
+    /// Initial window in bytes. It is one segment until the handshake is complete; then the
+    /// controller is constructed again.
     pub cwnd: u32,
-    /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
+    /// Slow-start threshold in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
-    /// Largest payload, in octets.
+    /// Largest payload in bytes.
     pub mss: u32,
-    /// Differs from connection to connection, for random choices.
+    /// A value that differs between connections, to seed random choices.
     pub seed: u32,
 }
 
-/// What a controller may know of its connection.
+/// The state of a connection that a controller may use.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// Largest payload, in octets.
+    /// Largest payload in bytes.
     pub mss: u32,
-    /// SND.NXT - SND.UNA in octets when a loss, a time-out or the end of a recovery is told.
+    /// SND.NXT - SND.UNA in bytes, valid when a loss, a time-out or the end of a recovery is
+    /// reported.
     pub in_flight: u32,
-    /// How far the window being acknowledged was used.
+    /// How much of the window that is being acknowledged was used.
     pub usage: Usage,
-    /// The window never grows past this, in octets; each algorithm keeps to it by itself.
+    /// Upper limit of the window in bytes. Each algorithm must respect it.
     pub limit: u32,
-    /// Octets of the initial window.
+    /// Initial window in bytes.
     pub initial_window: u32,
-    /// The slow-start threshold never falls below this, in octets.
+    /// Lower limit of the slow-start threshold in bytes.
     pub least_ssthresh: u32,
-    /// Smoothed round-trip time, once measured.
+    /// Smoothed round-trip time; `None` before the first measurement.
     pub srtt: Option<Duration>,
-    /// Smallest round-trip time measured.
+    /// Smallest round-trip time measured so far.
     pub min_rtt: Option<Duration>,
-    /// What one acknowledgement is worth.
+    /// How much one acknowledgement contributes to the growth of the window.
     pub byte_counting: ByteCounting,
-    /// What slow start adds is divided by this: above 1 in the Conservative Slow Start of HyStart++
+    /// Divisor of the growth in slow start: above 1 in the Conservative Slow Start of HyStart++
     /// (RFC 9406 section 4.2).
     pub slow_start_divisor: u32,
-    /// How the loss at hand is repaired.
+    /// The repair method for the loss being reported.
     pub repair: Repair,
-    /// A mark takes less than a loss (RFC 8511).
+    /// Whether a mark reduces the window less than a loss (RFC 8511).
     pub abe: bool,
 }
 
-/// A controller's window and threshold at some time.
+/// A controller's window and threshold at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Windows {
-    /// The congestion window, in octets.
+    /// Congestion window in bytes.
     pub cwnd: u32,
-    /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
+    /// Slow-start threshold in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
 }
 
-/// How far a congestion window was used.
+/// How much of a congestion window was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Usage {
-    /// No further segment fitted.
+    /// The window was full: no further segment fitted.
     Full,
-    /// At most so many octets were in flight.
+    /// At most `peak` bytes were in flight.
     Partial {
-        /// Octets.
+        /// Largest number of bytes in flight.
         peak: u32,
     },
 }
 
-/// How losses are repaired and with them the occasion of a controller's call.
+/// The repair method for a loss, which also tells why the controller is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Repair {
-    /// BSD Reno.
+    /// Fast retransmit of BSD Reno.
     Reno,
-    /// RFC 6582.
+    /// NewReno recovery (RFC 6582).
     NewReno,
-    /// RFC 6675.
+    /// SACK-based recovery (RFC 6675).
     Sack,
-    /// The first time-out for this octet.
+    /// The first time-out for this byte.
     FirstTimeout,
-    /// A further time-out for the same octet.
+    /// A further time-out for the same byte.
     RepeatedTimeout,
 }
 
 #[cfg(test)]
 impl View {
-    /// Segments of `mss` octets, no limit, and nothing measured yet. A test states what else it is
-    /// about.
+    /// A view with segments of `mss` bytes, no limit and no measurements. A test sets the fields
+    /// that it is about.
     pub(crate) fn of(mss: u32, repair: Repair) -> Self {
         Self {
             mss,
@@ -206,9 +210,9 @@ impl View {
 }
 
 impl View {
-    /// The window is worth growing: it held the sender back, or in slow start more than half of it
-    /// was in use (RFC 7661 section 4.2 in spirit). At half it stops, so that slow start grows it
-    /// to twice the flight and no further.
+    /// Whether the window may grow: it limited the sender, or in slow start more than half of it
+    /// was in use (in the spirit of RFC 7661 section 4.2). At half, growth stops, so that slow
+    /// start makes the window at most twice the flight.
     #[inline]
     pub fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
         match self.usage {
@@ -217,7 +221,8 @@ impl View {
         }
     }
 
-    /// Octets that slow start adds for `acked` octets (RFC 5681 section 3.1, RFC 3465 section 2.2).
+    /// Bytes that slow start adds for `acked` acknowledged bytes (RFC 5681 section 3.1, RFC 3465
+    /// section 2.2).
     #[inline]
     pub fn slow_start_step(&self, acked: u32) -> u32 {
         let step = match self.byte_counting {
@@ -228,66 +233,71 @@ impl View {
     }
 }
 
-/// A congestion control algorithm. All windows are octets. Defaults do nothing.
+/// A congestion control algorithm. All windows are in bytes. Default methods do nothing.
 pub trait Controller: fmt::Debug + Send {
-    /// The window.
+    /// The congestion window.
     fn cwnd(&self) -> u32;
     /// The slow-start threshold; `u32::MAX` is unbounded.
     fn ssthresh(&self) -> u32;
-    /// `acked` new octets were acknowledged outside of recovery.
+    /// Called when `acked` new bytes were acknowledged outside of recovery.
     fn on_ack(&mut self, _now: Instant, _view: &View, _acked: u32) {}
-    /// An acknowledgement has come, in recovery or not, of `acked` new octets; 0 is a duplicate.
+    /// Called for every acknowledgement, in recovery or not, of `acked` new bytes; 0 for a
+    /// duplicate.
     fn on_delivery(&mut self, _now: Instant, _mss: u32, _acked: u32) {}
-    /// A round trip was measured.
+    /// Called when a round-trip time was measured.
     fn on_rtt(&mut self, _now: Instant, _view: &View, _rtt: Duration) {}
-    /// The queue at the bottleneck grows (RFC 9406): slow start ends here, without a loss.
+    /// Called when HyStart++ ends slow start without a loss, because the queue at the bottleneck
+    /// grows (RFC 9406).
     fn on_slow_start_end(&mut self, _now: Instant, _view: &View) {}
-    /// Duplicate acknowledgements or SACK showed a loss: once per recovery.
+    /// Called once per recovery when duplicate acknowledgements or SACK show a loss.
     fn on_loss(&mut self, _now: Instant, _view: &View) {}
-    /// The peer has echoed a mark of the network (RFC 3168 section 6.1.2): once per window. As a
-    /// loss, unless a controller knows better.
+    /// Called once per window when the peer echoes a mark of the network (RFC 3168 section 6.1.2).
+    /// By default a mark counts as a loss.
     fn on_mark(&mut self, now: Instant, view: &View) {
         self.on_loss(now, view);
     }
-    /// The window yields to marks as RFC 3168 section 5 asks for. If not, data is never ECT.
+    /// Whether the controller reduces its window on marks, as RFC 3168 section 5 requires. If not,
+    /// data is never sent as ECT.
     fn answers_marks(&self) -> bool {
         true
     }
-    /// The recovery is over.
+    /// Called when the recovery ends.
     fn on_recovered(&mut self, _now: Instant, _view: &View) {}
-    /// The retransmission timer ran out.
+    /// Called when the retransmission timer expires.
     fn on_timeout(&mut self, _now: Instant, _view: &View) {}
-    /// The last loss or time-out was none, and `prior` is how things stood before (RFC 4015). A
-    /// window that has grown past that since stays. Only with
+    /// Called when the last loss or time-out proves spurious; `prior` holds the windows before it
+    /// (RFC 4015). A window that has meanwhile grown past `prior` must stay. Only with
     /// [`Config::undo`](super::Config::undo).
     fn on_spurious(&mut self, _now: Instant, _view: &View, _prior: Windows) {}
-    /// Data follows after longer than one time-out of silence (RFC 5681 section 4.1).
+    /// Called before data is sent after an idle time of more than one time-out (RFC 5681 section
+    /// 4.1).
     fn on_idle(&mut self, _now: Instant, _view: &View) {}
-    /// The algorithm works from rate samples. Then it is told of each one and of each segment found
-    /// lost, and its window holds in a recovery too, without PRR.
+    /// Whether the algorithm works on rate samples. If so, it receives every sample and every
+    /// segment found lost, and its window applies in a recovery too, without PRR.
     fn wants_samples(&self) -> bool {
         false
     }
-    /// An acknowledgement says that something has arrived. Comes after all else that the
-    /// acknowledgement has to tell.
+    /// Called for an acknowledgement that delivers data, after all other calls for that
+    /// acknowledgement.
     fn on_sample(&mut self, _now: Instant, _view: &View, _sample: &RateSample) {}
-    /// A segment was found lost.
+    /// Called for each segment found lost.
     fn on_lost(&mut self, _now: Instant, _view: &View, _lost: &LostSegment) {}
-    /// Data follows after the network has become empty, because the application has had nothing to
+    /// Called before data is sent into an empty network because the application had nothing to
     /// send.
     fn on_restart(&mut self, _now: Instant, _view: &View) {}
-    /// Bytes per second at which data leaves; `None` leaves pacing to the window and the round
-    /// trip.
+    /// Pacing rate in bytes per second; `None` derives pacing from the window and the round-trip
+    /// time.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
-    /// It holds back on purpose: samples of what is sent now say nothing of the path's rate.
+    /// Whether the controller currently sends less than the path allows on purpose. Rate samples of
+    /// data sent now do not measure the path's rate.
     fn limits_itself(&self) -> bool {
         false
     }
 }
 
-/// One of the algorithms.
+/// A controller of any kind.
 #[derive(Debug)]
 pub(crate) enum AnyController {
     NewReno(NewReno),
@@ -299,7 +309,7 @@ pub(crate) enum AnyController {
     Custom(Box<dyn Controller>, AtLeast),
 }
 
-/// Octets of a segment: a window of less would send nothing for ever.
+/// Size of a segment in bytes: a window below it would never send anything.
 type AtLeast = u32;
 
 impl AnyController {
@@ -318,14 +328,14 @@ impl AnyController {
         }
     }
 
-    /// What the other subflows are like; only [`Coupled`] asks.
+    /// Sets the state of the other subflows; only [`Coupled`] uses it.
     pub(crate) fn set_coupling(&mut self, coupling: Coupling) {
         if let Self::Coupled(c) = self {
             c.set_coupling(coupling);
         }
     }
 
-    /// The window; of a controller that is not ours no less than a segment.
+    /// The window; for a user's controller at least one segment.
     #[inline]
     pub(crate) fn cwnd(&self) -> u32 {
         match self {
@@ -339,8 +349,8 @@ impl AnyController {
         }
     }
 
-    /// As [`Controller::on_ack`], without a virtual call for ours: it comes with each
-    /// acknowledgement.
+    /// As [`Controller::on_ack`], but static dispatch for the built-in algorithms: the call is on
+    /// the path of every acknowledgement.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
         match self {
@@ -355,7 +365,8 @@ impl AnyController {
     }
 }
 
-/// What is not above is the algorithm's own, so that no call of it can be lost.
+/// All other methods dispatch through the trait object, so that a new trait method cannot be
+/// forgotten here.
 impl Deref for AnyController {
     type Target = dyn Controller;
 

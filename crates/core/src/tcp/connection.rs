@@ -1,4 +1,4 @@
-//! One TCP connection: the states of RFC 9293 section 3.3.2 and what moves between them.
+//! One TCP connection: the states of RFC 9293 section 3.3.2 and the transitions between them.
 
 mod ecn;
 mod events;
@@ -35,8 +35,8 @@ use crate::time::Instant;
 /// One TCP connection.
 ///
 /// Call any number of `handle_*` and commands, then [`Connection::poll_transmit`] and
-/// [`Connection::poll_event`] until `None`, then [`Connection::next_timeout`]. A segment that
-/// answers, a window that opens and a FIN leave with the next `poll_transmit`, never by themselves.
+/// [`Connection::poll_event`] until `None`, then [`Connection::next_timeout`]. Answers, window
+/// updates and FINs are only returned by the next `poll_transmit`.
 #[derive(Debug)]
 pub struct Connection {
     config: Config,
@@ -48,22 +48,22 @@ pub struct Connection {
     rx: Receiver,
     /// Snd.Wind.Shift (RFC 7323 section 2.2).
     send_shift: u8,
-    /// The peer has offered window scaling.
+    /// Whether the peer has offered window scaling.
     peer_scales: bool,
     /// Timestamps, once both sides have offered them.
     stamps: Option<Stamps>,
-    /// The peer has sent SACK-permitted and our role is to send blocks.
+    /// Whether to send SACK blocks: the peer has sent SACK-permitted and our role allows it.
     sends_sack: bool,
     ecn: Notification,
-    /// A SYN or SYN-ACK is to be sent.
+    /// Whether a SYN or SYN-ACK is to be sent.
     syn_due: bool,
-    /// [`Connection::close`] was called.
+    /// Whether [`Connection::close`] was called.
     closing: bool,
-    /// A reset to send; it outlives the connection.
+    /// A reset to be sent, even after the connection has closed.
     reset: Option<Segment>,
-    /// When TIME-WAIT ends, or after [`Connection::release`] waiting for the peer.
+    /// When TIME-WAIT ends or, after [`Connection::release`], when the wait for the peer ends.
     lingers_until: Option<Instant>,
-    /// [`Connection::release`] was called.
+    /// Whether [`Connection::release`] was called.
     released: bool,
     watch: Option<Watch>,
     challenges: AnswerLimit,
@@ -71,13 +71,13 @@ pub struct Connection {
     events: Events,
     dropped: u64,
     route_failures: u64,
-    /// What a subflow of a Multipath TCP connection has beyond TCP.
+    /// Multipath TCP state, if this is a subflow.
     multipath: Option<Box<Multipath>>,
     tuning: Option<Tuning>,
     user_timeout: Option<UserTimeout>,
 }
 
-/// Who began.
+/// Which side opened the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Opening {
     Active,
@@ -85,16 +85,17 @@ enum Opening {
 }
 
 impl Connection {
-    /// Active open: SYN-SENT; the SYN is the first thing polled. `iss` should be unpredictable
-    /// (RFC 9293 section 3.4.1).
+    /// Opens a connection actively (SYN-SENT). [`Connection::poll_transmit`] returns the SYN first.
+    /// `iss` should be unpredictable (RFC 9293 section 3.4.1).
     pub fn connect(now: Instant, config: Config, local_port: u16, remote_port: u16, iss: SeqNumber) -> Self {
         Self::new(now, config, Opening::Active, (local_port, remote_port), iss)
     }
 
-    /// LISTEN answered by a SYN: SYN-RECEIVED. `None` if the segment is not an acceptable SYN (RFC
-    /// 9293 section 3.10.7.2); the caller then asks [`reset_for`].
+    /// Opens a connection passively: answers a SYN received in LISTEN and enters SYN-RECEIVED.
+    /// `None` if the segment is not an acceptable SYN (RFC 9293 section 3.10.7.2); the caller then
+    /// answers with [`reset_for`].
     ///
-    /// Text and FIN that come with the SYN are left to the peer's retransmission.
+    /// Data and FIN in the SYN are not accepted; the peer retransmits them.
     pub fn accept(now: Instant, config: Config, syn: &Segment, iss: SeqNumber) -> Option<Self> {
         let has = |flag| syn.flags.contains(flag);
         if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) {
@@ -137,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// A segment for this connection has arrived.
+    /// Handles a segment for this connection.
     pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
         let una = self.tx.una();
         let taken = match self.state {
@@ -158,13 +159,14 @@ impl Connection {
             | State::LastAck
             | State::TimeWait => self.segment_in_window(now, segment),
         };
-        // A blind segment must not pass for a sign of life.
+        // Only an accepted segment counts as a sign of life: a forged one must not keep the
+        // connection open.
         if taken {
             self.note_heard(now, una);
         }
     }
 
-    /// A segment of the peer has passed all checks when `una` was SND.UNA.
+    /// Notes that an accepted segment has arrived. `una` is SND.UNA before that segment.
     #[inline]
     fn note_heard(&mut self, now: Instant, una: SeqNumber) {
         if let Some(watch) = &mut self.watch {
@@ -176,7 +178,7 @@ impl Connection {
         self.note_answer(now, una);
     }
 
-    /// Answers [`Connection::next_timeout`]; harmless when early.
+    /// Handles expired timers. See [`Connection::next_timeout`]; an early call has no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.state == State::Closed || self.linger_ends(now) {
             return;
@@ -195,22 +197,24 @@ impl Connection {
         }
     }
 
-    /// The peer has not answered for too long.
+    /// Closes the connection because the peer has not answered for too long.
     fn give_up(&mut self, now: Instant) {
+        // RFC 9293 section 3.10.5: in SYN-SENT no reset is sent.
         if self.state != State::SynSent {
             self.reset = Some(self.reset_segment(now));
         }
         self.finish(CloseReason::TimedOut);
     }
 
-    /// Somebody on the way, or the node itself, says that there is no route to the peer: an ICMP
-    /// host unreachable, or its like in an ad hoc network. A soft error, which never ends the
-    /// connection (RFC 1122 section 4.2.3.9).
+    /// Handles a notice that there is no route to the peer, from a router or from the node itself:
+    /// an ICMP host unreachable message or its equivalent in an ad hoc network. It is a soft error
+    /// and never ends the connection (RFC 1122 section 4.2.3.9).
     ///
-    /// With [`Config::elfn`] and data outstanding the connection stands by: no time-out, nothing
-    /// but the first segment that is not acknowledged, once in each interval and for as long as it
-    /// takes, until an acknowledgement comes; then it goes on with the window and the time-out as
-    /// they were. A notice during stand-by changes nothing.
+    /// With [`Config::elfn`] and outstanding data the connection enters stand-by. It has no
+    /// retransmission time-out there, and sends only the first unacknowledged segment, once per
+    /// interval and without a limit. An acknowledgement ends the stand-by, and the connection
+    /// continues with the previous window and time-out. A further notice during stand-by has no
+    /// effect.
     pub fn handle_route_failure(&mut self, now: Instant) {
         self.route_failures += 1;
         match self.state {
@@ -221,7 +225,7 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::handle_timeout`] wants to be called; may lie in the past.
+    /// When to call [`Connection::handle_timeout`]; may lie in the past.
     #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
@@ -242,8 +246,9 @@ impl Connection {
         }
     }
 
-    /// The next segment to put on the wire, until `None`.
+    /// Returns the next segment to send, until `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        // The reset comes first, since it must also leave after the connection has entered CLOSED.
         if let Some(reset) = self.reset.take() {
             return Some(reset);
         }
@@ -262,21 +267,21 @@ impl Connection {
         Some(segment)
     }
 
-    /// The next thing that the owner should know, until `None`. What happened twice since the last
-    /// call is told once; the order is that of [`Event`]'s variants.
+    /// Returns the next event for the owner, until `None`. An event that occurs twice between two
+    /// calls is reported once; events come in the order of [`Event`]'s variants.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
 
-    /// As a subflow: whether the connection has more to send than it has given us, now, and whether
-    /// it may have copies.
+    /// For a subflow: sets whether the MPTCP connection has more data than it has written here, and
+    /// whether this subflow may send copies of data that another subflow has sent.
     pub(crate) fn set_more(&mut self, more: bool, copies: bool) {
         self.tx.set_more(more, copies);
     }
 
-    /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
-    /// takes it off `data`; returns how many octets that was. Allowed from SYN-SENT on.
+    /// Queues data, up to the free space of the send buffer, without copying. Removes the accepted
+    /// bytes from the front of `data` and returns their number. Allowed from SYN-SENT on.
     pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
         match self.state {
             State::Closed => Err(WriteError::Closed),
@@ -290,8 +295,9 @@ impl Connection {
         }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has
-    /// arrived stays readable after the end, unless the end was our [`Connection::abort`].
+    /// Returns up to `max` bytes in order, or `None` if there are none. Reading opens the window.
+    /// Received data stays readable after the connection has closed, unless [`Connection::abort`]
+    /// closed it.
     #[inline]
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         let data = self.rx.read(max)?;
@@ -299,11 +305,11 @@ impl Connection {
         Some(data)
     }
 
-    /// No more will be written: FIN follows the last octet. The peer may go on sending
+    /// Closes the sending direction: FIN follows the last byte. The peer may continue to send
     /// (half-close).
     ///
-    /// Before the handshake is done the FIN waits for it (RFC 9293 section 3.10.4); in SYN-SENT
-    /// with nothing written the connection is simply forgotten.
+    /// Before the end of the handshake the FIN waits (RFC 9293 section 3.10.4). In SYN-SENT without
+    /// written data the connection closes at once, without a segment.
     pub fn close(&mut self, _now: Instant) {
         if self.closing {
             return;
@@ -324,7 +330,7 @@ impl Connection {
         self.tx.finish();
     }
 
-    /// Drops everything and resets the peer (RFC 9293 section 3.10.5).
+    /// Discards all data and resets the connection (RFC 9293 section 3.10.5).
     pub fn abort(&mut self, now: Instant) {
         match self.state {
             State::Closed => return,
@@ -333,25 +339,27 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => self.reset = Some(self.reset_segment(now)),
+            // RFC 9293 section 3.10.5: these states end without a reset.
             State::SynSent | State::Closing | State::LastAck | State::TimeWait => {}
         }
         self.rx.discard();
         self.finish(CloseReason::Aborted);
     }
 
-    /// Changes how many octets the receiver holds for the application. The window offered follows,
-    /// but its right edge never moves left (RFC 9293 section 3.8.6.2.1).
+    /// Sets the size of the receive buffer in bytes. The offered window follows, but its right edge
+    /// never moves left (RFC 9293 section 3.8.6.2.1).
     ///
-    /// [`Config::auto_tune`] no longer changes it.
+    /// [`Config::auto_tune`] no longer changes the buffer afterwards.
     pub fn set_receive_buffer(&mut self, octets: u32) {
         self.tuning.as_mut().map(Tuning::leave_receiver);
         self.rx.set_buffer(octets);
         self.maybe_update_window();
     }
 
-    /// Changes how many octets are kept until they are acknowledged. More makes room at once, which
-    /// [`Event::Writable`] tells; less drops nothing, but [`Connection::write`] takes none before
-    /// what is there has drained. [`Config::auto_tune`] no longer changes it.
+    /// Sets the size of the send buffer in bytes. A larger buffer has room at once and raises
+    /// [`Event::Writable`]. A smaller one drops nothing, but [`Connection::write`] accepts no data
+    /// until the buffer has drained below the new size. [`Config::auto_tune`] no longer changes the
+    /// buffer afterwards.
     pub fn set_send_buffer(&mut self, octets: u32) {
         self.tuning.as_mut().map(Tuning::leave_sender);
         if self.tx.set_buffer(octets) && self.state != State::Closed {
@@ -359,13 +367,13 @@ impl Connection {
         }
     }
 
-    /// The state.
+    /// The state of RFC 9293.
     #[inline]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The figures.
+    /// Statistics of the connection.
     pub fn info(&self) -> Info {
         let (rtt, counts) = (self.tx.rtt(), self.tx.counts());
         Info {
@@ -420,7 +428,8 @@ impl Connection {
         if self.is_opening() { self.config.syn_retries } else { self.config.data_retries }
     }
 
-    /// The window has opened by reading or by a larger buffer, and the peer still sends.
+    /// Schedules a window update if reading or a larger buffer has opened the window and the peer
+    /// may still send.
     #[inline]
     fn maybe_update_window(&mut self) {
         match self.state {
@@ -439,22 +448,23 @@ impl Connection {
         }
     }
 
-    /// CLOSED; a reset that is due still leaves.
+    /// Enters CLOSED. A reset that is due is still sent.
     fn finish(&mut self, reason: CloseReason) {
         self.state = State::Closed;
         self.tx.shut();
         self.events.close(reason);
     }
 
-    /// TIME-WAIT, entered or entered again (RFC 9293 section 3.6.1).
+    /// Enters TIME-WAIT, or restarts it (RFC 9293 section 3.6.1).
     fn wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.tx.shut();
         self.lingers_until = Some(now + self.config.time_wait);
     }
 
-    /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5). With timestamps, which a reset should
-    /// have too (RFC 7323 section 3.2), it has an acknowledgement: without one TSecr says nothing.
+    /// Builds `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5). A reset should carry timestamps
+    /// if the connection uses them (RFC 7323 section 3.2); it then also carries an acknowledgement,
+    /// because TSecr is valid only with ACK.
     fn reset_segment(&mut self, now: Instant) -> Segment {
         let mptcp = self.multipath.as_mut().map_or(Mptcp::NONE, |multipath| multipath.of_reset());
         let bare = Segment {
@@ -478,12 +488,14 @@ impl Connection {
     }
 }
 
-/// The reset that answers a segment for which there is no connection; `None` for a reset
-/// (RFC 9293 section 3.10.7.1).
+/// Builds the reset that answers a segment without a connection; `None` if the segment is itself a
+/// reset (RFC 9293 section 3.10.7.1).
 pub fn reset_for(segment: &Segment) -> Option<Segment> {
     if segment.flags.contains(Flags::RST) {
         return None;
     }
+    // The reset must carry an acceptable sequence number: SEG.ACK if there is one. Otherwise it
+    // acknowledges the segment, which is what makes a reset acceptable in SYN-SENT.
     let (seq, ack, flags) = if segment.flags.contains(Flags::ACK) {
         (segment.ack, SeqNumber(0), Flags::RST)
     } else {

@@ -1,9 +1,9 @@
-//! What was sent and is not acknowledged: each segment, what the peer has reported of it, and
+//! Segments that were sent and are not acknowledged: what the peer has reported of each, and
 //! whether it is lost (RFC 6675 section 4).
 //!
-//! [`Scoreboard`] is what the peer has reported, and [`Flight`] what follows from it for each
-//! segment. A loss is judged once and remembered, so that the number of bytes in the network is a
-//! counter and costs nothing to ask for.
+//! [`Scoreboard`] holds the peer's reports, and [`Flight`] the consequences for each segment. A
+//! loss is judged once and remembered. The number of bytes in the network is therefore a counter
+//! and not a sum over the queue.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -19,52 +19,52 @@ pub(crate) struct Flight {
     /// From SND.UNA to SND.MAX without gaps.
     segments: VecDeque<Sent>,
     board: Scoreboard,
-    /// Bytes thought to be in the network, copies counted.
+    /// Bytes estimated to be in the network, copies counted.
     pipe: u32,
-    /// Bytes that are lost and were not sent again.
+    /// Bytes that are lost and not yet retransmitted.
     lost: u32,
-    /// No segment before it is lost.
+    /// No segment before this number is lost.
     lost_from: SeqNumber,
-    /// All before it were judged by what the peer has reported.
+    /// All segments before this number were judged by the peer's reports.
     judged: SeqNumber,
-    /// HighRxt: just past the highest byte sent again in this recovery.
+    /// HighRxt: just past the highest byte retransmitted in this recovery.
     high_rxt: SeqNumber,
     /// RescueRxt (RFC 6675 section 2).
     rescue: Option<SeqNumber>,
-    /// Segments that were ever found lost.
+    /// Number of segments ever found lost.
     losses: u64,
-    /// RACK.fack (RFC 8985 section 6.2 step 3): just past the highest byte that has arrived.
+    /// RACK.fack (RFC 8985 section 6.2 step 3): just past the highest byte delivered.
     highest: Option<SeqNumber>,
-    /// What arrived since it was last asked for.
+    /// Deliveries since the last call of `take_arrivals`.
     arrivals: Arrivals,
-    /// Transmissions in the order of time, for those that look for losses by time. Stale ones are
-    /// dropped when they come to the front.
+    /// Transmissions in the order of time, for RACK. Stale entries are dropped when they reach the
+    /// front.
     order: VecDeque<Transmission>,
-    /// For controllers that work from rate samples.
+    /// Rate sampling, for controllers that use it.
     pub(crate) rate: Option<Box<Rate>>,
 }
 
-/// Segments that the peer was found to have, summed up.
+/// Summary of newly delivered segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
-    /// The one that was sent last, of those that were sent once.
+    /// The last-sent one of the segments that were sent once.
     pub(crate) first: Option<Transmission>,
-    /// The same of those that were sent more often.
+    /// The last-sent one of the segments that were retransmitted.
     pub(crate) again: Option<Transmission>,
-    /// One that was sent once has arrived behind a later one.
+    /// Whether a segment that was sent once arrived after a later one.
     pub(crate) reordered: bool,
 }
 
 impl Arrivals {
-    /// A whole segment has arrived.
+    /// Whether a whole segment has arrived.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.first.is_some() || self.again.is_some()
     }
 }
 
-/// When a segment left. Of two that left at the same time, the one with the higher sequence number
-/// was later.
+/// When a segment was sent. Of two segments sent at the same time, the one with the higher sequence
+/// number counts as later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Transmission {
     pub(crate) at: Instant,
@@ -79,26 +79,26 @@ impl Transmission {
     }
 }
 
-/// One segment, as it was last sent.
+/// One segment, as last sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     seq: SeqNumber,
     end: SeqNumber,
     /// When it was last sent.
     at: Instant,
-    /// Transmissions thought to be in the network.
+    /// Number of transmissions estimated to be in the network.
     copies: u8,
-    /// It was sent more than once.
+    /// Whether the segment was sent more than once.
     again: bool,
     fate: Fate,
 }
 
-/// What is known of a segment.
+/// Known state of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// Nothing.
+    /// No report yet.
     Unknown,
-    /// It is lost, and is to be sent again.
+    /// Lost, and to be retransmitted.
     Lost,
     /// The peer has reported it.
     Reported,
@@ -115,29 +115,29 @@ impl Sent {
 }
 
 impl Flight {
-    /// SetPipe() (RFC 6675 section 4): bytes thought to be in the network.
+    /// SetPipe() (RFC 6675 section 4): bytes estimated to be in the network.
     #[inline]
     pub(crate) fn pipe(&self) -> u32 {
         self.pipe
     }
 
-    /// Bytes that are lost and were not sent again.
+    /// Bytes that are lost and not yet retransmitted.
     #[inline]
     pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Bytes in `from..to` that the peer reports.
+    /// Bytes in `from..to` that the peer has reported.
     pub(crate) fn reported(&self, from: SeqNumber, to: SeqNumber) -> u32 {
         self.board.reported(from, to)
     }
 
-    /// The first run of bytes in `from..to` that the peer does not report.
+    /// The first run of bytes in `from..to` that the peer has not reported.
     pub(crate) fn hole(&self, from: SeqNumber, to: SeqNumber) -> Option<SackBlock> {
         self.board.hole(from, to)
     }
 
-    /// A segment leaves: at SND.MAX, or in place of what lay there.
+    /// Records a sent segment: at SND.MAX, or a retransmission.
     #[inline]
     pub(crate) fn sent(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
         let (before, again) = (self.pipe, self.segments.back().is_some_and(|last| last.end != seq));
@@ -165,12 +165,14 @@ impl Flight {
         }
         let (mut last, mut copies) = (found, found.copies);
         while last.end.lt(end)
+            // A retransmission may begin and end within segments, because segment sizes change. The
+            // pieces that are cut off keep their own history.
             && let Some(next) = self.take(i)
         {
             copies = copies.min(next.copies);
             last = next;
         }
-        // RFC 6675 counts a byte twice at most.
+        // RFC 6675 counts a byte at most twice.
         let copies = (copies + 1).min(2);
         self.put(i, Sent { seq, end, at, copies, again: true, fate: Fate::Unknown });
         if last.end.gt(end) {
@@ -182,13 +184,13 @@ impl Flight {
         }
     }
 
-    /// Takes a segment out.
+    /// Removes a segment.
     fn take(&mut self, i: usize) -> Option<Sent> {
         self.forget(i);
         self.segments.remove(i)
     }
 
-    /// Inserts a segment and counts it.
+    /// Inserts a segment and adds it to the counters.
     fn put(&mut self, i: usize, segment: Sent) {
         self.pipe += segment.weight();
         if segment.fate == Fate::Lost {
@@ -197,7 +199,7 @@ impl Flight {
         self.segments.insert(i, segment);
     }
 
-    /// A segment no longer counts.
+    /// Subtracts a segment from the counters.
     #[inline]
     fn forget(&mut self, i: usize) {
         if let Some(segment) = self.segments.get(i) {
@@ -208,14 +210,16 @@ impl Flight {
         }
     }
 
-    /// The first segment that ends past `seq`.
+    /// Index of the first segment that ends past `seq`.
     fn index(&self, seq: SeqNumber) -> usize {
         self.segments.partition_point(|segment| segment.end.le(seq))
     }
 
-    /// SND.UNA has moved.
+    /// Removes the segments below the new SND.UNA.
     #[inline]
     pub(crate) fn acknowledge(&mut self, una: SeqNumber) {
+        // One acknowledgement may cover several segments, so all are compared with the highest byte
+        // before it.
         let highest = self.highest;
         while let Some(first) = self.segments.front() {
             if first.seq.ge(una) {
@@ -228,6 +232,7 @@ impl Flight {
             } else if first.fate != Fate::Reported
                 && let Some(rate) = &mut self.rate
             {
+                // A part of a segment gives no rate sample, but its bytes count as delivered.
                 rate.count(una.distance(first.seq).max(0) as u32);
             }
             self.forget(0);
@@ -245,14 +250,15 @@ impl Flight {
         self.high_rxt = self.high_rxt.max(una);
     }
 
-    /// Takes what the peer reports; returns the number of bytes that are news. Blocks that are
-    /// empty, reversed or outside of (SND.UNA, SND.MAX] are ignored, as are D-SACKs (RFC 2883).
+    /// Processes the peer's SACK blocks; returns the number of newly reported bytes. Ignores blocks
+    /// that are empty, reversed or outside of (SND.UNA, SND.MAX], and D-SACKs (RFC 2883).
     pub(crate) fn report(&mut self, una: SeqNumber, max: SeqNumber, blocks: &[SackBlock]) -> u32 {
         let mut news = 0;
-        // One acknowledgement says nothing of the order of what it reports, with the newest first
-        // (RFC 2018 section 4).
+        // The blocks of one acknowledgement are ordered by recency, not by arrival (RFC 2018
+        // section 4), so all of them are compared with the highest byte before it.
         let highest = self.highest;
-        // Offsets, since the comparisons of sequence numbers hold only near each other.
+        // Offsets from SND.UNA: sequence comparisons are valid only within half of the space, and a
+        // block of a hostile peer may lie anywhere.
         let offset = |seq: SeqNumber| seq.0.wrapping_sub(una.0);
         for block in blocks {
             let (left, right) = (offset(block.left), offset(block.right));
@@ -262,7 +268,8 @@ impl Flight {
                     && let Some(merged) = self.board.add(*block, self.segments.len())
                 {
                     news += missing;
-                    // A block grows at its end: what is known of it is not gone through again.
+                    // A block usually grows at its end. Skipping the known part keeps the cost
+                    // proportional to the new segments.
                     self.mark_reported(SackBlock { left: hole.left, ..*block }, merged, highest);
                 }
             }
@@ -270,8 +277,8 @@ impl Flight {
         news
     }
 
-    /// Segments that `block` touches and that lie within `merged` have arrived. One of which the
-    /// peer has reported a part waits for the rest, so that a peer cannot make us keep more
+    /// Marks segments that `block` touches and that lie within `merged` as delivered. A partly
+    /// reported segment waits for the rest: splitting it would let a peer make us keep more
     /// segments than we have sent.
     fn mark_reported(&mut self, block: SackBlock, merged: SackBlock, highest: Option<SeqNumber>) {
         let mut i = self.index(block.left);
@@ -287,7 +294,7 @@ impl Flight {
         }
     }
 
-    /// A segment has arrived, after all that ends at `highest` or before.
+    /// Notes that a segment has arrived. `highest` is the highest byte delivered before.
     #[inline]
     fn arrived(&mut self, segment: &Sent, highest: Option<SeqNumber>) {
         if let Some(rate) = &mut self.rate {
@@ -298,36 +305,38 @@ impl Flight {
         if newest.is_none_or(|newest| transmission.is_after(&newest)) {
             *newest = Some(transmission);
         }
+        // RFC 8985 section 6.2 step 3: only a segment that was sent once can show reordering,
+        // because a retransmission always arrives out of order.
         self.arrivals.reordered |= !segment.again && highest.is_some_and(|highest| highest.ge(segment.end));
         if self.highest.is_none_or(|highest| highest.lt(segment.end)) {
             self.highest = Some(segment.end);
         }
     }
 
-    /// What has arrived since the last call.
+    /// Takes the deliveries since the last call.
     #[inline]
     pub(crate) fn take_arrivals(&mut self) -> Arrivals {
         core::mem::take(&mut self.arrivals)
     }
 
-    /// Segments that were ever found lost; counts on for ever.
+    /// Number of segments ever found lost; never decreases.
     #[inline]
     pub(crate) fn losses(&self) -> u64 {
         self.losses
     }
 
-    /// Bytes above SND.UNA that the peer reports.
+    /// Bytes above SND.UNA that the peer has reported.
     pub(crate) fn reported_bytes(&self) -> u32 {
         self.board.bytes()
     }
 
-    /// Remembers the order of transmissions from now on.
+    /// Records the order of transmissions, for RACK.
     #[inline]
     pub(crate) fn note_order(&mut self, at: Instant, end: SeqNumber) {
         self.order.push_back(Transmission { at, end });
     }
 
-    /// A part of a segment stays behind when the rest is sent again.
+    /// Records the rest of a segment of which a part was retransmitted.
     fn keep_order_of(&mut self, part: Transmission) {
         if !self.order.is_empty() {
             let i = self.order.partition_point(|other| part.is_after(other));
@@ -335,8 +344,8 @@ impl Flight {
         }
     }
 
-    /// RACK_detect_loss() (RFC 8985 section 6.2 step 5): of the segments that left before `newest`,
-    /// those that left `wait` ago are lost. Returns when the first of the others will have.
+    /// RACK_detect_loss() (RFC 8985 section 6.2 step 5): marks the segments lost that were sent
+    /// before `newest` and at least `wait` ago. Returns when the next of the others becomes due.
     pub(crate) fn lose_by_time(
         &mut self,
         newest: &Transmission,
@@ -349,6 +358,7 @@ impl Flight {
             let stands = |segment: &&Sent| segment.at == at && segment.fate == Fate::Unknown;
             if self.segments.get(i).filter(stands).is_some_and(|segment| segment.seq.lt(end)) {
                 if !newest.is_after(transmission) {
+                    // Later entries were sent even later.
                     return None;
                 }
                 if at + wait > now {
@@ -356,14 +366,16 @@ impl Flight {
                 }
                 self.lose(i);
             }
+            // The entry is stale, or its segment was marked lost above.
             self.order.pop_front();
         }
         None
     }
 
-    /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): the first segment is lost, and what left
-    /// `wait` ago.
+    /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): marks the first segment lost, and the
+    /// segments that were sent at least `wait` ago.
     pub(crate) fn lose_on_timeout(&mut self, now: Instant, wait: Duration) {
+        // A peer that has reneged may have dropped all reported data (RFC 2018 section 8).
         if self.is_reneged() {
             return self.lose_all();
         }
@@ -381,7 +393,7 @@ impl Flight {
         self.segments.back().map(|last| SackBlock { left: last.seq, right: last.end })
     }
 
-    /// IsLost() (RFC 6675 section 4) for all segments; true if the first is lost.
+    /// IsLost() (RFC 6675 section 4) for all segments; returns whether the first is lost.
     pub(crate) fn judge(&mut self, mss: u32) -> bool {
         let Some(edge) = self.board.lost_edge(mss) else { return false };
         let mut i = self.index(self.judged);
@@ -397,11 +409,12 @@ impl Flight {
         self.segments.front().is_some_and(|first| first.end.le(edge))
     }
 
-    /// Its first transmission is lost. Another in this recovery (rules 3 and 4 of NextSeg) is not
-    /// judged again.
+    /// Marks the first transmission of a segment lost. A second transmission in this recovery
+    /// (rules 3 and 4 of NextSeg) is not judged again.
     fn judge_one(&mut self, i: usize, segment: Sent) {
         let resent = segment.copies > 1 && segment.seq.lt(self.high_rxt);
         if resent {
+            // The first transmission has left the network; the second one still counts.
             self.forget(i);
             self.segments[i].copies = 1;
             self.pipe += segment.len();
@@ -410,7 +423,7 @@ impl Flight {
         }
     }
 
-    /// The segment is to be sent again: congestion has lost it.
+    /// Marks a segment lost to congestion, for retransmission.
     fn lose(&mut self, i: usize) {
         self.withdraw(i);
         let segment = self.segments[i];
@@ -419,7 +432,7 @@ impl Flight {
         }
     }
 
-    /// The segment is to be sent again, though congestion has not lost it.
+    /// Marks a segment for retransmission without a sign of congestion.
     fn withdraw(&mut self, i: usize) {
         self.forget(i);
         let segment = &mut self.segments[i];
@@ -430,8 +443,8 @@ impl Flight {
         self.lost_from = self.lost_from.min(segment.seq);
     }
 
-    /// Nothing was lost after all: what was to be sent again is in the network. `ordered` keeps the
-    /// order of transmissions for those that look for losses by time.
+    /// Reverts all loss marks: the losses were spurious, and the segments are in the network.
+    /// `ordered` rebuilds the order of transmissions for RACK.
     pub(crate) fn lose_none(&mut self, ordered: bool) {
         for i in 0..self.segments.len() {
             if self.segments[i].fate == Fate::Lost {
@@ -442,13 +455,14 @@ impl Flight {
             }
         }
         self.rescue = None;
+        // Later reports must judge the reverted segments again.
         if let Some(first) = self.segments.front() {
             self.judged = first.seq;
         }
         self.keep_order(ordered);
     }
 
-    /// Remembers the order of all transmissions that may be lost, or none.
+    /// Rebuilds the order of all transmissions that may be lost, or clears it.
     pub(crate) fn keep_order(&mut self, ordered: bool) {
         self.order.clear();
         if ordered {
@@ -461,23 +475,23 @@ impl Flight {
         }
     }
 
-    /// The first segment is lost, whatever is known.
+    /// Marks the first segment lost, whatever was reported.
     pub(crate) fn lose_first(&mut self) {
         self.give_up(1, Self::lose);
     }
 
-    /// The first segment goes out again, without a sign of congestion: the route was lost.
+    /// Marks the first segment for retransmission without a sign of congestion: the route was lost.
     pub(crate) fn withdraw_first(&mut self) {
         self.give_up(1, Self::withdraw);
     }
 
-    /// All that the peer has not reported is lost.
+    /// Marks all unreported segments lost.
     pub(crate) fn lose_all(&mut self) {
         self.give_up_all(Self::lose);
     }
 
-    /// All that the peer has not reported goes out again, without a sign of congestion: its window
-    /// was closed.
+    /// Marks all unreported segments for retransmission without a sign of congestion: the peer's
+    /// window was closed.
     pub(crate) fn withdraw_all(&mut self) {
         self.give_up_all(Self::withdraw);
     }
@@ -488,7 +502,7 @@ impl Flight {
         self.give_up(self.segments.len(), one);
     }
 
-    /// Those of the first segments that the peer has not reported and that are not lost.
+    /// Applies `one` to the unreported and not yet lost ones of the first `most` segments.
     fn give_up(&mut self, most: usize, one: fn(&mut Self, usize)) {
         for i in 0..most.min(self.segments.len()) {
             if self.segments[i].fate == Fate::Unknown {
@@ -497,13 +511,14 @@ impl Flight {
         }
     }
 
-    /// The peer does not acknowledge what it has reported.
+    /// Whether the peer has reneged: it does not acknowledge data at SND.UNA that it has reported.
     pub(crate) fn is_reneged(&self) -> bool {
         self.segments.front().is_some_and(|first| first.fate == Fate::Reported)
     }
 
-    /// What the peer has reported stays reported over a time-out, unless it has dropped that again:
-    /// then the first segment is among it, which it would have acknowledged (RFC 2018 section 8).
+    /// Reports stay valid over a time-out unless the peer has reneged. Then the first segment is
+    /// among the reported ones, because the peer would have acknowledged it otherwise (RFC 2018
+    /// section 8).
     fn check_reneging(&mut self) {
         if self.is_reneged() {
             self.board.clear();
@@ -513,14 +528,14 @@ impl Flight {
         }
     }
 
-    /// A recovery begins at `una` (RFC 6675 section 5 step 4).
+    /// Begins a recovery at `una` (RFC 6675 section 5 step 4).
     pub(crate) fn begin_recovery(&mut self, una: SeqNumber) {
         self.high_rxt = una;
         self.rescue = None;
     }
 
-    /// NextSeg() rule 1 (RFC 6675 section 4): the first run of lost segments. It may go on past
-    /// `mss` bytes, and ends at the last segment sent or before one that is not lost.
+    /// NextSeg() rule 1 (RFC 6675 section 4): the first run of lost segments. The run may exceed
+    /// `mss` bytes; it ends at the last segment sent or before one that is not lost.
     pub(crate) fn next_lost(&mut self, mss: u32) -> Option<SackBlock> {
         if self.lost == 0 {
             return None;
@@ -542,7 +557,7 @@ impl Flight {
         Some(SackBlock { left, right })
     }
 
-    /// NextSeg() rule 3: the next segment below what is reported, lost or not.
+    /// NextSeg() rule 3: the next unreported segment below the reported ones, lost or not.
     pub(crate) fn next_doubtful(&self, una: SeqNumber) -> Option<SackBlock> {
         self.board.hole(self.high_rxt.max(una), self.board.last()?.left)
     }
@@ -573,7 +588,7 @@ mod tests {
     const SPACE: u32 = 80;
     const MSS: u32 = 4;
 
-    /// All of [`SPACE`] was sent, a byte in each segment, and a recovery begins.
+    /// A flight in which all of [`SPACE`] was sent, one byte per segment, and a recovery begins.
     fn flight() -> Flight {
         let mut flight = Flight::default();
         (0..SPACE).for_each(|at| flight.sent(Instant::ZERO, UNA + at, UNA + (at + 1)));
@@ -581,11 +596,11 @@ mod tests {
         flight
     }
 
-    /// A bit per byte: RFC 6675 section 4 word by word.
+    /// One bit per byte: RFC 6675 section 4 taken literally.
     struct Oracle {
         held: Vec<bool>,
-        /// Was ever lost. Reports may join runs, so that there are fewer than before; a loss stays
-        /// one.
+        /// Whether the byte was ever judged lost. Reports may join runs and so reduce their number,
+        /// but a loss stays a loss.
         lost: Vec<bool>,
         una: u32,
     }
@@ -684,8 +699,9 @@ mod tests {
             }
         }
 
-        /// Whatever is sent, lost, sent again in other pieces and reported: the counters are the
-        /// sums over all segments, and the segments cover what is outstanding.
+        /// For any sequence of transmissions, losses, retransmissions in other pieces and reports,
+        /// the counters are the sums over all segments, and the segments cover the outstanding
+        /// data.
         #[test]
         fn counters_are_sums(ops in prop::collection::vec((0..7_u8, 0..SPACE, 1..9_u32), 1..80)) {
             let mut flight = Flight::default();
@@ -731,8 +747,8 @@ mod tests {
     }
 
     proptest! {
-        /// However segments are cut when they are sent again: once something that left later has
-        /// arrived, time finds all that is not reported lost, none of it twice.
+        /// However segments are cut on retransmission: once a later transmission has arrived,
+        /// detection by time finds every unreported segment lost, and none twice.
         #[test]
         fn time_finds_every_loss(ops in prop::collection::vec((0..5_u8, 0..SPACE, 1..9_u32), 1..80)) {
             let mut flight = Flight::default();
@@ -768,8 +784,7 @@ mod tests {
         }
     }
 
-    /// The edges that a flight remembers begin where it begins, in either half of the sequence
-    /// space.
+    /// The remembered edges start at the first segment, in either half of the sequence space.
     #[test]
     fn losses_are_judged_wherever_the_sequence_numbers_begin() {
         for una in [0, 1 << 30, 1 << 31, 3 << 30].map(SeqNumber) {
@@ -802,8 +817,8 @@ mod tests {
         assert_eq!(flight.rescue(UNA, UNA + 40, MSS), None);
     }
 
-    /// RFC 2018 section 8: what was reported is kept over a time-out, unless the first segment is
-    /// among it.
+    /// RFC 2018 section 8: reports are kept over a time-out, unless the first segment is among
+    /// them.
     #[test]
     fn a_time_out_forgets_only_what_the_peer_takes_back() {
         let mut kept = flight();

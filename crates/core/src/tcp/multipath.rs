@@ -1,8 +1,8 @@
-//! What a connection has beyond TCP while it is a subflow of a Multipath TCP connection (RFC 8684):
-//! options to say, options heard, and where its octets belong.
+//! State of a connection that is a subflow of a Multipath TCP connection (RFC 8684): options to
+//! send, options received, and the mapping of its bytes to the data stream.
 //!
-//! The connection above decides what all this means; here it is only carried. One thing is TCP's
-//! own affair: a segment never straddles two mappings that are not contiguous.
+//! The MPTCP connection interprets the options; this module only carries them. One rule is enforced
+//! here: a segment never spans two mappings that are not contiguous.
 
 use alloc::collections::VecDeque;
 
@@ -12,13 +12,12 @@ use crate::segment::{
     CapableForm, DataSeqNumber, Dss, Mapping, MpCapable, Mptcp, MptcpOption, SeqNumber, WireDsn,
 };
 
-/// How many octets a data sequence number takes in the options that we write (RFC 8684 section
-/// 3.3.1).
+/// Size of a data sequence number in the options that we send (RFC 8684 section 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DsnWidth {
-    /// 4: enough while less than 2^31 octets are under way.
+    /// 4 bytes: sufficient while less than 2^31 bytes are in flight.
     Four,
-    /// 8.
+    /// 8 bytes.
     Eight,
 }
 
@@ -30,7 +29,7 @@ impl DsnWidth {
         }
     }
 
-    /// Octets that a data segment's DSS takes, with padding.
+    /// Bytes that the DSS option of a data segment takes, with padding.
     pub(crate) const fn overhead(self) -> u16 {
         match self {
             Self::Four => 20,
@@ -42,44 +41,45 @@ impl DsnWidth {
 /// The state of a subflow.
 #[derive(Debug)]
 pub(crate) struct Multipath {
-    /// Of our SYN or SYN/ACK.
+    /// Option of our SYN or SYN/ACK.
     pub(crate) syn: MptcpOption,
-    /// In every segment without data until the peer is known to have had it.
+    /// Option of every segment without data until the peer is known to have received it.
     pub(crate) ack: Option<MptcpOption>,
-    /// In the first data segment, in place of its DSS, until the peer is known to have had it.
+    /// Option of the first data segment, in place of its DSS, until the peer is known to have
+    /// received it.
     pub(crate) first: Option<MpCapable>,
-    /// Once each, as soon as possible.
+    /// Options to send once each, as soon as possible.
     pub(crate) once: VecDeque<MptcpOption>,
-    /// With a reset.
+    /// Option of a reset.
     pub(crate) reset: Option<MptcpOption>,
     /// The DATA_ACK, once there is one.
     pub(crate) data_ack: Option<DataSeqNumber>,
-    /// Where our data ends, once it does: a segment that ends there says so.
+    /// The end of our data, once known: a segment that ends there carries the DATA_FIN.
     pub(crate) data_end: Option<DataSeqNumber>,
-    /// Say the end without data.
+    /// Whether to send the DATA_FIN in a segment without data.
     pub(crate) data_fin_due: bool,
-    /// The end was said.
+    /// Whether the DATA_FIN was sent.
     pub(crate) data_fin_said: bool,
-    /// Ask the peer for an acknowledgement.
+    /// Whether to ask the peer for an acknowledgement.
     pub(crate) probe_due: bool,
     width: DsnWidth,
     iss: SeqNumber,
-    /// What was heard, in order, until the connection above takes it.
+    /// Received options, in order, until the MPTCP connection takes them.
     pub(crate) inbox: VecDeque<Incoming>,
-    /// What the last acknowledgement said on the level of data, and its window.
+    /// Options and window of the last acknowledgement.
     last: (Mptcp, u16),
 }
 
-/// What a segment says to the connection above.
+/// Options and data of a received segment, for the MPTCP connection.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// The options.
+    /// The MPTCP options.
     pub(crate) mptcp: Mptcp,
     /// SEG.WND, scaled: counted from the DATA_ACK (RFC 8684 section 3.3.5).
     pub(crate) window: u32,
     /// SEG.SEQ relative to the peer's initial sequence number.
     pub(crate) seq: u32,
-    /// The octets carried.
+    /// The payload.
     pub(crate) payload: Bytes,
 }
 
@@ -107,23 +107,24 @@ impl Multipath {
         self.width.overhead()
     }
 
-    /// The first segment with data bears keys: we have offered MPTCP.
+    /// Whether the first data segment carries the keys, because we have offered MPTCP.
     pub(crate) fn begins_with_keys(&self) -> bool {
         let syn = |capable: &MpCapable| capable.form == CapableForm::Syn;
         matches!(&self.syn, MptcpOption::MpCapable(capable) if syn(capable))
     }
 
-    /// Something wants to leave that no data segment can say. As long as a segment without data
-    /// says what the peer may not have had yet, the rest waits.
+    /// Whether an option is due that only a segment without data can carry. The rest waits while
+    /// `ack` has to be repeated in every such segment.
     #[inline]
     pub(crate) fn is_urgent(&self) -> bool {
         self.probe_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
     }
 
-    /// The options of a segment with `len` octets of data from `seq` on, which belong at `dsn`.
+    /// Returns the options of a segment with `len` bytes of data from `seq` on, mapped to `dsn`.
     pub(crate) fn of_data(&mut self, seq: SeqNumber, dsn: Option<DataSeqNumber>, len: usize) -> Mptcp {
         let relative = seq.distance(self.iss) as u32;
         let ends = dsn.is_some_and(|dsn| self.data_end == Some(dsn + len as u64));
+        // RFC 8684 section 3.1: in the first data segment, the keys take the place of the DSS.
         if let (Some(capable), 1) = (self.first, relative)
             && let CapableForm::Ack { sender, receiver } = capable.form
         {
@@ -133,6 +134,7 @@ impl Multipath {
         let mut dss = self.acknowledging();
         if let Some(dsn) = dsn {
             let dsn = self.width.wire(dsn);
+            // RFC 8684 section 3.3.3: the DATA_FIN counts as one byte of the mapping.
             let len = len as u16 + u16::from(ends);
             dss = dss.with_mapping(Mapping { dsn, subflow_seq: relative, len, checksum: None });
             if ends {
@@ -143,7 +145,7 @@ impl Multipath {
         Mptcp::dss_only(dss)
     }
 
-    /// The options of a segment without data.
+    /// Returns the options of a segment without data.
     pub(crate) fn of_bare(&mut self) -> Mptcp {
         self.probe_due = false;
         if let Some(option) = &self.ack {
@@ -152,12 +154,14 @@ impl Multipath {
         let mut dss = self.acknowledging();
         if let (true, Some(end)) = (self.data_fin_due, self.data_end) {
             let dsn = self.width.wire(end);
+            // RFC 8684 section 3.3.3: a DATA_FIN without data has a mapping of one byte, with
+            // subflow sequence number 0.
             let mapping = Mapping { dsn, subflow_seq: 0, len: 1, checksum: None };
             dss = dss.with_mapping(mapping).with_data_fin();
             self.data_fin_said = true;
         } else if let Some(option) = self.once.pop_front() {
             let mut options = if self.data_ack.is_some() { Mptcp::dss_only(dss) } else { Mptcp::NONE };
-            // Beside an address of IPv6 and timestamps nothing else has room.
+            // An IPv6 address and timestamps leave no room for the DSS.
             if options.bare_len() + option.wire_len() > ROOM {
                 options = Mptcp::NONE;
             }
@@ -171,7 +175,7 @@ impl Multipath {
         Mptcp::dss_only(dss)
     }
 
-    /// The options of a reset.
+    /// Returns the options of a reset.
     pub(crate) fn of_reset(&mut self) -> Mptcp {
         self.reset.take().map_or(Mptcp::NONE, Mptcp::only)
     }
@@ -181,8 +185,8 @@ impl Multipath {
         self.data_ack.map_or(dss, |number| dss.with_data_ack(self.width.wire(number)))
     }
 
-    /// Whether an acknowledgement says something new to the connection above: then it is no
-    /// duplicate on its subflow, whatever else it repeats.
+    /// Whether an acknowledgement brings new information on the data level. Then it is no duplicate
+    /// on its subflow, even if its TCP fields repeat the previous ones.
     #[inline]
     pub(crate) fn is_news(&mut self, mptcp: &Mptcp, window: u16) -> bool {
         let news = self.last.1 != window || self.last.0 != *mptcp;
@@ -193,12 +197,12 @@ impl Multipath {
     }
 }
 
-/// Where the octets of a subflow belong in the data stream: runs, in the order of the subflow.
+/// Mapping of the bytes of a subflow to the data stream: runs, in the order of the subflow.
 #[derive(Debug)]
 pub(crate) struct SendMap {
     runs: VecDeque<Run>,
-    /// The first octet of the subflow, whose segment has less room (an MP_CAPABLE in place of a
-    /// DSS).
+    /// The first byte of the subflow. Its segment has less room, because an MP_CAPABLE takes the
+    /// place of the DSS.
     tight: Option<SeqNumber>,
 }
 
@@ -220,7 +224,7 @@ impl SendMap {
         Self { runs: VecDeque::new(), tight }
     }
 
-    /// The next `len` octets of the subflow begin at `seq` and belong at `dsn`.
+    /// Appends a mapping: the next `len` bytes of the subflow begin at `seq` and belong at `dsn`.
     pub(crate) fn push(&mut self, seq: SeqNumber, dsn: DataSeqNumber, len: u32) {
         if let Some(last) = self.runs.back_mut()
             && last.end() == seq
@@ -232,7 +236,7 @@ impl SendMap {
         self.runs.push_back(Run { seq, dsn, len });
     }
 
-    /// All before `una` is acknowledged.
+    /// Drops the mappings of data acknowledged up to `una`.
     pub(crate) fn advance(&mut self, una: SeqNumber) {
         while self.runs.front().is_some_and(|run| run.end().le(una)) {
             self.runs.pop_front();
@@ -244,23 +248,24 @@ impl SendMap {
         self.runs.get(i).filter(|run| run.seq.le(seq))
     }
 
-    /// Octets from `seq` on that one mapping covers, at most `most`; a whole segment has `mss`.
+    /// Number of bytes from `seq` on that one mapping covers, at most `most`; `mss` is a whole
+    /// segment.
     pub(crate) fn limit(&self, seq: SeqNumber, most: u32, mss: u32) -> u32 {
         let tight = mss.saturating_sub(TIGHTER).max(1);
         let most = if self.tight == Some(seq) { most.min(tight) } else { most };
         self.find(seq).map_or(most, |run| (run.end().distance(seq).max(0) as u32).min(most))
     }
 
-    /// Where the octet at `seq` belongs.
+    /// The data sequence number of the byte at `seq`.
     pub(crate) fn dsn(&self, seq: SeqNumber) -> Option<DataSeqNumber> {
         self.find(seq).map(|run| run.dsn + seq.distance(run.seq).max(0) as u64)
     }
 }
 
-/// An MP_CAPABLE with data takes 24 octets with padding, a short DSS 20.
+/// Difference between an MP_CAPABLE with data (24 bytes with padding) and a short DSS (20 bytes).
 pub(crate) const TIGHTER: u32 = 4;
-/// Octets of options beside timestamps (RFC 7323 appendix A).
+/// Option space beside timestamps in bytes (RFC 7323 appendix A).
 const ROOM: usize = 28;
-/// The window on the level of the subflow: there is only one, of the connection above, which sends
-/// nothing past it.
+/// The window of a subflow. Flow control is done once, by the MPTCP connection, which sends nothing
+/// past its own window.
 pub(crate) const UNBOUNDED: u32 = 1 << 30;

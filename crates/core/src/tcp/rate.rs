@@ -1,9 +1,9 @@
-//! Delivery-rate samples (draft-ietf-ccwg-bbr, "Delivery Rate Samples"): how fast the path
-//! delivers, from what was known when a segment left and what is known when it arrives.
+//! Delivery-rate samples (draft-ietf-ccwg-bbr, "Delivery Rate Samples"): the rate of the path, from
+//! the state when a segment was sent and the state when it arrives.
 //!
-//! A transmission leaves a record in the order of time, apart from the sender's own record of the
-//! segment, so that a connection whose controller asks for no samples pays one test of a pointer.
-//! The records live in one ring that is reused.
+//! Each transmission adds a record in the order of time, separate from the retransmission queue. A
+//! connection whose controller needs no samples therefore pays only a pointer test. The records
+//! live in one ring buffer that is reused.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,11 +12,10 @@ use super::congestion::{LostSegment, RateSample};
 use crate::segment::SeqNumber;
 use crate::time::{Duration, Instant};
 
-/// The per-connection state of the estimator, named C in the draft.
+/// The state of the estimator of a connection, named C in the draft.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
-    /// In the order of time. Those that are no longer needed are dropped when they come to the
-    /// front.
+    /// Records in the order of time. Obsolete ones are dropped when they reach the front.
     log: VecDeque<Record>,
     /// C.delivered, in bytes.
     delivered: u64,
@@ -28,16 +27,16 @@ pub(crate) struct Rate {
     first_end: SeqNumber,
     /// C.lost, in bytes.
     lost: u64,
-    /// C.app_limited: samples of segments that are sent before this many bytes are delivered show
-    /// what the application wanted, and not what the path can do.
+    /// C.app_limited: samples of segments sent before this many bytes are delivered measure the
+    /// application's rate and not the path's.
     app_limited: Option<u64>,
-    /// Of the segments that have arrived with the acknowledgement at hand, the one that left last.
+    /// The last-sent one of the segments delivered by the current acknowledgement.
     newest: Option<Record>,
-    /// Bytes that have arrived with it.
+    /// Bytes delivered by the current acknowledgement.
     arrived: u32,
     /// Bytes found lost since the last sample.
     newly_lost: u32,
-    /// Segments found lost that the controller has not heard of.
+    /// Lost segments that were not yet reported to the controller.
     losses: Vec<LostSegment>,
     /// The end of the last segment found lost.
     last_lost: Option<SeqNumber>,
@@ -64,14 +63,16 @@ struct Record {
     in_flight: u32,
     again: bool,
     app_limited: bool,
-    /// It has arrived.
+    /// Whether the segment has arrived.
     done: bool,
 }
 
 impl Rate {
-    /// A segment leaves; `before` and `after` are the bytes in the network without and with it.
+    /// Records a sent segment; `pipe` holds the bytes in the network without and with it.
     pub(crate) fn sent(&mut self, at: Instant, range: (SeqNumber, SeqNumber), pipe: (u32, u32), again: bool) {
         let ((seq, end), (before, after)) = (range, pipe);
+        // Nothing was in the network: the intervals start here, so that idle time does not lower
+        // the rate.
         if before == 0 {
             (self.first_sent, self.delivered_at) = (at, at);
             self.first_end = seq;
@@ -91,14 +92,14 @@ impl Rate {
         });
     }
 
-    /// The record of the transmission at `at` that carried the bytes before `end`.
+    /// The record of the transmission at `at` that carried the byte before `end`.
     fn find(&mut self, at: Instant, end: SeqNumber) -> Option<&mut Record> {
         let first = self.log.partition_point(|record| record.at < at);
         let holds = |record: &&mut Record| record.seq.lt(end) && record.end.ge(end);
         self.log.iter_mut().skip(first).take_while(|record| record.at == at).find(holds)
     }
 
-    /// The segment that was last sent at `at` has arrived.
+    /// Records the arrival of the segment last sent at `at`.
     pub(crate) fn arrived(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
         self.count(end.distance(seq).max(0) as u32);
         let Some(record) = self.find(at, end) else { return };
@@ -112,13 +113,13 @@ impl Rate {
         }
     }
 
-    /// Bytes have arrived; the segment that they belong to has not as a whole.
+    /// Counts delivered bytes of a segment that has not arrived completely.
     pub(crate) fn count(&mut self, bytes: u32) {
         self.delivered += u64::from(bytes);
         self.arrived = self.arrived.saturating_add(bytes);
     }
 
-    /// SND.UNA has moved: older transmissions say nothing any more.
+    /// Drops records below the new SND.UNA.
     pub(crate) fn acknowledged(&mut self, una: SeqNumber) {
         while self.log.front().is_some_and(|first| first.done || first.end.le(una)) {
             self.log.pop_front();
@@ -128,7 +129,7 @@ impl Rate {
         }
     }
 
-    /// The segment that was last sent at `at` is lost.
+    /// Records the loss of the segment last sent at `at`.
     pub(crate) fn lost(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
         let size = end.distance(seq).max(0) as u32;
         self.lost += u64::from(size);
@@ -150,23 +151,24 @@ impl Rate {
         }
     }
 
-    /// The sender has nothing to send but what is in flight (MarkConnectionAppLimited).
+    /// Marks the connection as application-limited (MarkConnectionAppLimited): there is no data to
+    /// send besides the data in flight.
     pub(crate) fn limit(&mut self, in_flight: u32) {
         self.app_limited = Some((self.delivered + u64::from(in_flight)).max(1));
     }
 
-    /// The connection is limited by its application.
+    /// Whether the connection is application-limited.
     pub(crate) fn is_limited(&self) -> bool {
         self.app_limited.is_some()
     }
 
-    /// The window is full; `max` is just past the last byte sent.
+    /// Notes that the window is full; `max` is just past the last byte sent.
     pub(crate) fn filled(&mut self, max: SeqNumber) {
         self.full_until = Some(max);
     }
 
-    /// A segment found lost of which the controller has not heard, the earliest found first;
-    /// `in_flight` bytes are left in the network.
+    /// The `i`-th lost segment not yet reported to the controller; `in_flight` bytes are left in
+    /// the network.
     pub(crate) fn next_loss(&mut self, i: usize, in_flight: u32) -> Option<LostSegment> {
         match self.losses.get(i) {
             Some(loss) => Some(LostSegment { delivered: self.delivered, in_flight, ..*loss }),
@@ -177,8 +179,8 @@ impl Rate {
         }
     }
 
-    /// GenerateRateSample(): what the acknowledgement at hand shows, if something has arrived.
-    /// `min_rtt` is the least round trip of the connection.
+    /// GenerateRateSample(): the sample of the current acknowledgement, if it delivers data.
+    /// `min_rtt` is the smallest round-trip time of the connection.
     pub(crate) fn sample(&mut self, now: Instant, min_rtt: Option<Duration>) -> Option<RateSample> {
         let newly_acked = core::mem::take(&mut self.arrived);
         let newest = self.newest.take();
@@ -189,9 +191,12 @@ impl Rate {
             self.app_limited = None;
         }
         let newest = newest?;
+        // The rate is measured over the longer of the send and the acknowledgement interval:
+        // compressed acknowledgements shorten the latter and would overstate the rate.
         let sent = newest.at.saturating_since(newest.first_sent);
         let interval = sent.max(now.saturating_since(newest.delivered_at));
         let delivered = self.delivered - newest.delivered;
+        // An interval below the smallest round-trip time is an artefact; its rate is reported as 0.
         let reliable = !interval.is_zero() && min_rtt.is_none_or(|least| interval >= least);
         let rtt = now.saturating_since(newest.at);
         Some(RateSample {
@@ -204,6 +209,7 @@ impl Rate {
             newly_lost: core::mem::take(&mut self.newly_lost),
             tx_in_flight: newest.in_flight,
             lost: self.lost - newest.lost,
+            // Karn's rule: a retransmitted segment gives no round-trip time.
             rtt: (!newest.again).then_some(rtt),
             app_limited: newest.app_limited,
             cwnd_limited: self.full_until.is_some(),
@@ -214,7 +220,7 @@ impl Rate {
     }
 }
 
-/// Bytes per second.
+/// A rate in bytes per second.
 fn rate(bytes: u64, time: Duration) -> u64 {
     let per_second = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
     per_second.min(u128::from(u64::MAX)) as u64

@@ -1,10 +1,9 @@
-//! The receiving half: RCV.NXT and the window (RFC 9293 section 3.3.1), what has arrived and was
-//! not read.
+//! The receiving half of a connection: RCV.NXT and the window (RFC 9293 section 3.3.1), and the
+//! data that was received and not yet read.
 //!
-//! The window's right edge never moves left (RFC 9293 section 3.8.6.2.1), whatever becomes of the
-//! buffer: what was offered is taken. One exception is visible on the wire: a scaled window is
-//! rounded, and once the buffer is one unit of the scale in debt it is rounded down (RFC 7323
-//! section 2.4).
+//! The right edge of the window never moves left (RFC 9293 section 3.8.6.2.1), whatever happens to
+//! the buffer: offered bytes are accepted. One exception is visible on the wire. A scaled window is
+//! rounded up, but down once the buffer is short by one unit of the scale (RFC 7323 section 2.4).
 
 mod delay;
 mod reassembly;
@@ -34,51 +33,51 @@ pub(crate) struct Receiver {
     buffer: u32,
     /// Rcv.Wind.Shift (RFC 7323 section 2.2).
     shift: u8,
-    /// The most that a segment of the peer carries, as far as we can guess.
+    /// Largest payload of the peer's segments, as far as known.
     mss: u32,
-    /// Chunks are joined up to this length.
+    /// Chunks are merged up to this length.
     small: usize,
     ready: VecDeque<Bytes>,
     ready_len: u32,
     reassembly: Reassembly,
-    /// Duplicates are reported (RFC 2883).
+    /// Whether duplicates are reported (RFC 2883).
     reports_duplicates: bool,
-    /// What has arrived twice and was not reported yet.
+    /// Data that has arrived twice and was not reported yet.
     duplicate: Option<SackBlock>,
     fin: Fin,
     delay: AckDelay,
     /// As [`Config::ack_gaps`].
     tells_gaps: bool,
     received: u64,
-    /// The window of the connection of which this is a subflow, in octets.
+    /// The receive window of the MPTCP connection in bytes, if this is a subflow.
     shared: Option<u32>,
 }
 
-/// The end of the peer's stream.
+/// State of the end of the peer's stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fin {
     Unknown,
-    /// It has arrived, out of order.
+    /// The FIN has arrived out of order.
     At(SeqNumber),
-    /// Everything before it has arrived.
+    /// The FIN and everything before it has arrived.
     Reached,
 }
 
-/// What a segment's text has brought.
+/// What the data of a segment contributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrival {
-    /// Nothing in order.
+    /// No data in order.
     Nothing,
-    /// Octets in order.
+    /// Data in order.
     Data,
-    /// The end of the stream, with or without octets before it.
+    /// The end of the stream, with or without data before it.
     End,
 }
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
-        // By our own segment size: one that the peer can choose would have us keep a packet for a
-        // few octets.
+        // Uses our own segment size. If the peer could choose the size, it could make us keep a
+        // whole packet for a few bytes.
         let mss = u32::from(config.mss.max(1));
         let mut reassembly = Reassembly::default();
         reassembly.set_mss(mss);
@@ -103,7 +102,7 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN: its sequence number and the scaling agreed on.
+    /// Handles the peer's SYN: its sequence number and the negotiated scaling.
     pub(crate) fn synchronise(&mut self, irs: SeqNumber, shift: u8) {
         self.irs = irs;
         self.nxt = irs + 1;
@@ -120,14 +119,14 @@ impl Receiver {
         self.nxt
     }
 
-    /// RCV.WND: what the peer was offered and has not used.
+    /// RCV.WND: the part of the offered window that the peer has not used.
     #[inline]
     pub(crate) fn window(&self) -> u32 {
         self.edge.distance(self.nxt).max(0) as u32
     }
 
-    /// How far below RCV.NXT a segment can begin that the peer sends again: the largest window that
-    /// it was offered, and no further than the stream itself.
+    /// How far below RCV.NXT a retransmitted segment can begin: the largest offered window, but not
+    /// beyond the start of the stream.
     pub(crate) fn reach(&self) -> u32 {
         let window = self.buffer.max(self.window()).max(u32::from(u16::MAX));
         u64::from(window).min(self.received + u64::from(self.fin == Fin::Reached)) as u32
@@ -149,12 +148,12 @@ impl Receiver {
         self.buffer = octets.min(MAX_BUFFER);
     }
 
-    /// The window field of a SYN, never scaled (RFC 7323 section 2.2).
+    /// Window field of a SYN, never scaled (RFC 7323 section 2.2).
     pub(crate) fn syn_window(&self) -> u16 {
         self.buffer.min(u32::from(u16::MAX)) as u16
     }
 
-    /// The window field of the segment that is about to leave, and the new right edge with it.
+    /// Returns the window field of the segment that is about to leave, and moves the right edge.
     #[inline]
     pub(crate) fn offer(&mut self) -> u16 {
         if let Some(window) = self.shared {
@@ -167,7 +166,7 @@ impl Receiver {
         let up = (i64::from(target) + unit - 1) >> self.shift;
         let in_debt = (up << self.shift) > self.free() + unit;
         let down = target >> self.shift;
-        // A window smaller than the scale's unit would otherwise never open.
+        // Rounded down, a window below the unit of the scale would never open.
         let rounds_up = target <= offered || down == 0;
         let field = if rounds_up && !in_debt { up as u32 } else { down };
         let field = field.min(u32::from(u16::MAX));
@@ -175,15 +174,15 @@ impl Receiver {
         field as u16
     }
 
-    /// The window is counted from the DATA_ACK (RFC 8684 section 3.3.5), so that it may shrink here
-    /// by what other subflows have brought; what was allowed before is taken still.
+    /// The window of a subflow counts from the DATA_ACK (RFC 8684 section 3.3.5), so it may shrink
+    /// here when other subflows deliver data. Bytes offered before are still accepted.
     fn offer_shared(&self, window: u32) -> u16 {
         let field = window >> self.shift;
         let field = if window > 0 { field.max(1) } else { 0 };
         field.min(u32::from(u16::MAX)) as u16
     }
 
-    /// The window of the connection above; `None` is our own.
+    /// Sets the receive window of the MPTCP connection; `None` uses our own buffer.
     #[inline]
     pub(crate) fn set_shared_window(&mut self, octets: Option<u32>) {
         self.shared = octets;
@@ -192,37 +191,37 @@ impl Receiver {
         }
     }
 
-    /// Octets in order are with the connection above.
+    /// Discards readable data, which the MPTCP connection has taken.
     pub(crate) fn drop_ready(&mut self) {
         self.ready.clear();
         self.ready_len = 0;
     }
 
-    /// Free octets; negative after the buffer was shrunk or the window rounded up.
+    /// Free bytes; negative after the buffer has shrunk or the window was rounded up.
     #[inline]
     fn free(&self) -> i64 {
         i64::from(self.buffer) - i64::from(self.ready_len)
     }
 
-    /// The window that the buffer would allow.
+    /// The window that the free buffer allows.
     #[inline]
     fn open(&self) -> u32 {
         (self.free().max(0) as u32).min(u32::from(u16::MAX) << self.shift)
     }
 
-    /// The peer's segments are no larger than that (Eff.snd.MSS of its side).
+    /// Sets the largest payload of the peer's segments (Eff.snd.MSS of the peer).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss.max(1);
     }
 
-    /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the edge moves by no less.
+    /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the least step of the right edge.
     #[inline]
     fn worthwhile(&self) -> u32 {
         (self.buffer / 2).min(self.mss).max(1)
     }
 
-    /// The peer should hear at once that the window has opened: it has at least doubled, from half
-    /// or less of what it can be.
+    /// Whether to send a window update at once: the window has at least doubled, from at most half
+    /// of its maximum.
     pub(crate) fn wants_update(&self) -> bool {
         let (offered, open) = (self.window(), self.open());
         let most = self.buffer.min(u32::from(u16::MAX) << self.shift);
@@ -232,8 +231,9 @@ impl Receiver {
             && u64::from(open) >= u64::from(offered) * 2
     }
 
-    /// The text of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth): what lies
-    /// outside of the window is cut off. `sack` octets of SACK blocks came beside it.
+    /// Processes the data of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth).
+    /// Data outside of the window is cut off. `sack` is the number of bytes of SACK blocks in the
+    /// segment.
     pub(crate) fn receive(
         &mut self,
         now: Instant,
@@ -242,6 +242,7 @@ impl Receiver {
         fin: bool,
         sack: u32,
     ) -> Arrival {
+        // RFC 9293 section 3.10.7.4, seventh: data after the peer's FIN is ignored.
         if self.fin == Fin::Reached {
             return Arrival::Nothing;
         }
@@ -267,6 +268,8 @@ impl Receiver {
         if seq == self.nxt {
             self.in_order(now, payload, full, sack)
         } else {
+            // RFC 5681 section 4.2: an out-of-order segment is acknowledged at once, which gives
+            // the sender duplicate acknowledgements.
             let tells = self.tells_gaps || payload.is_empty();
             if !payload.is_empty() {
                 self.reassembly.insert(seq, payload);
@@ -280,7 +283,7 @@ impl Receiver {
         }
     }
 
-    /// Nothing is taken past here.
+    /// End of the sequence numbers that are accepted.
     #[inline]
     fn limit(&self) -> SeqNumber {
         match self.fin {
@@ -293,6 +296,7 @@ impl Receiver {
     fn in_order(&mut self, now: Instant, payload: Bytes, full: u32, sack: u32) -> Arrival {
         let mut arrival = Arrival::Nothing;
         if payload.is_empty() {
+            // A segment without new data shows that the peer has missed an acknowledgement.
             if full > 0 {
                 self.delay.now();
             }
@@ -306,18 +310,19 @@ impl Receiver {
                 }
             }
             if fills && self.tells_gaps {
-                // RFC 5681 section 4.2: at once when a hole is filled.
+                // RFC 5681 section 4.2: acknowledge at once when a hole is filled.
                 self.delay.in_order();
             } else {
                 self.delay.segment(now, full + sack, self.mss);
             }
         }
         if self.duplicate.is_some() {
-            // RFC 2883 section 4: the block is about the segment that came last, so it does not
-            // wait for another.
+            // RFC 2883 section 4: the D-SACK block describes the segment that triggers the
+            // acknowledgement, so the acknowledgement is not delayed.
             self.delay.in_order();
         }
         if self.fin == Fin::At(self.nxt) {
+            // RFC 9293 section 3.10.7.4, eighth: the FIN is acknowledged, at once.
             self.fin = Fin::Reached;
             self.nxt += 1;
             self.edge = self.edge.max(self.nxt);
@@ -336,7 +341,7 @@ impl Receiver {
         push_joined(&mut self.ready, data, self.small);
     }
 
-    /// Up to `max` octets from the front.
+    /// Takes up to `max` bytes from the front.
     #[inline]
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let front = self.ready.front_mut()?;
@@ -346,26 +351,26 @@ impl Receiver {
         let data = if front.len() <= max { self.ready.pop_front()? } else { front.split_to(max) };
         self.ready_len -= data.len() as u32;
         if self.ready_len == 0 {
-            // An emptied queue begins at its first place again, which is in the cache.
+            // Resets an empty queue to its first slot, which is in the CPU cache.
             self.ready.clear();
         }
         Some(data)
     }
 
-    /// Everything that could be read, or could have been, is dropped.
+    /// Discards all received data.
     pub(crate) fn discard(&mut self) {
         self.ready.clear();
         self.ready_len = 0;
         self.reassembly = Reassembly::default();
     }
 
-    /// Duplicates are reported from now on, or not.
+    /// Sets whether duplicates are reported.
     pub(crate) fn report_duplicates(&mut self, on: bool) {
         self.reports_duplicates = on;
     }
 
-    /// The sequence numbers from `seq` to `end` have arrived. What lies below RCV.NXT had arrived
-    /// before, if it is near enough to be a repetition.
+    /// Notes the arrival of sequence numbers from `seq` to `end`. Those below RCV.NXT are
+    /// duplicates if they are near enough to be a retransmission.
     pub(crate) fn note_old(&mut self, seq: SeqNumber, end: SeqNumber) {
         let old = self.nxt.distance(seq);
         if self.reports_duplicates && old > 0 && old as u32 <= self.reach() && end.gt(seq) {
@@ -373,8 +378,8 @@ impl Receiver {
         }
     }
 
-    /// One block is reported in an acknowledgement (RFC 2883 section 4 rule 1), so that it takes in
-    /// what touches it. Of those that are apart the last one counts.
+    /// An acknowledgement reports one duplicate block (RFC 2883 section 4 rule 1), so adjacent ones
+    /// are merged. Of separate ones the last is kept.
     fn note(&mut self, block: SackBlock) {
         let apart = |other: &SackBlock| other.right.lt(block.left) || other.left.gt(block.right);
         self.duplicate = Some(match self.duplicate {
@@ -385,9 +390,9 @@ impl Receiver {
         });
     }
 
-    /// The SACK option of an acknowledgement without data: what has arrived twice (RFC 2883 section
-    /// 4), then what is held out of order. A duplicate of that is the block touched last, so that
-    /// the second block encloses the first.
+    /// The SACK option of an acknowledgement without data: first the duplicate (RFC 2883 section
+    /// 4), then the out-of-order blocks. A duplicate of out-of-order data lies in the most recent
+    /// block, so the second block encloses the first.
     #[inline]
     pub(crate) fn sack_blocks(&mut self) -> SackBlocks {
         match self.duplicate.take() {
@@ -399,30 +404,30 @@ impl Receiver {
         }
     }
 
-    /// The blocks that are held out of order, the one touched last first (RFC 2018 section 4).
+    /// The out-of-order blocks, most recent first (RFC 2018 section 4).
     #[inline]
     pub(crate) fn held_blocks(&self) -> SackBlocks {
         self.reassembly.blocks()
     }
 
-    /// Octets are held out of order.
+    /// Whether out-of-order data is held.
     #[inline]
     pub(crate) fn has_holes(&self) -> bool {
         !self.reassembly.is_empty()
     }
 
-    /// The SACK option has something to say that an acknowledgement without data says first.
+    /// Whether the next acknowledgement without data has SACK blocks.
     #[inline]
     pub(crate) fn has_report(&self) -> bool {
         !self.reassembly.is_empty() || self.duplicate.is_some()
     }
 
-    /// An acknowledgement is to leave without waiting.
+    /// Schedules an acknowledgement without delay.
     pub(crate) fn acknowledge(&mut self) {
         self.delay.now();
     }
 
-    /// As [`Receiver::acknowledge`], unless one will leave anyway.
+    /// As [`Receiver::acknowledge`], unless an acknowledgement is due already.
     pub(crate) fn acknowledge_once(&mut self) {
         if !self.delay.is_due() {
             self.delay.now();
@@ -434,7 +439,7 @@ impl Receiver {
         self.delay.is_due()
     }
 
-    /// A segment with ACK leaves.
+    /// Notes that a segment with ACK was sent.
     #[inline]
     pub(crate) fn acknowledged(&mut self) {
         self.delay.sent();
@@ -450,8 +455,8 @@ impl Receiver {
     }
 }
 
-/// Appends a chunk, or copies it into the last one if both are small: a peer that sends octet by
-/// octet would have us keep a packet for each.
+/// Appends a chunk, or copies it into the last one if both are small. Otherwise a peer that sends
+/// single bytes would make us keep a packet for each.
 #[inline]
 pub(crate) fn push_joined(queue: &mut VecDeque<Bytes>, data: Bytes, small: usize) {
     if data.len() < small

@@ -1,12 +1,12 @@
 //! Round-trip times and the retransmission time-out (RFC 6298), in whole nanoseconds.
 //!
-//! Which acknowledgements may be measured (Karn's rule) is the sender's affair; here only samples
-//! arrive.
+//! The sender decides which acknowledgements may be measured (Karn's rule); this module only
+//! processes samples.
 
 use super::{Backoff, RtoConfig};
 use crate::time::{Duration, Instant};
 
-/// SRTT, RTTVAR and the time-out that follows from them.
+/// SRTT, RTTVAR and the resulting time-out.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     config: RtoConfig,
@@ -35,11 +35,11 @@ impl RttEstimator {
         this
     }
 
-    /// A measurement (RFC 6298 sections 2.2 and 2.3), one of `expected` in a round trip; ends the
-    /// back-off (section 5, Karn).
+    /// Processes a sample (RFC 6298 sections 2.2 and 2.3), one of `expected` per round trip. It
+    /// ends the back-off (section 5, Karn).
     ///
-    /// RTTVAR rises with each one, so that the time-out keeps up with a queue that fills, and falls
-    /// by a quarter in a round trip, however many there are (RFC 7323 appendix G).
+    /// RTTVAR rises with each sample, so that the time-out keeps up with a filling queue. It falls
+    /// by at most a quarter per round trip, however many samples there are (RFC 7323 appendix G).
     pub(crate) fn sample(&mut self, now: Instant, rtt: Duration, expected: u32) {
         self.srtt = Some(match self.srtt {
             None => {
@@ -47,9 +47,13 @@ impl RttEstimator {
                 rtt
             }
             Some(srtt) => {
+                // RFC 6298 section 2.3: RTTVAR is updated first, with the SRTT before this sample.
                 let error = if srtt > rtt { srtt - rtt } else { rtt - srtt };
+                // beta is 1/4. When RTTVAR falls, beta is divided by the number of samples in a
+                // round trip (RFC 7323 appendix G).
                 let share = if error < self.rttvar { 4 * u64::from(expected.max(1)) } else { 4 };
                 self.rttvar = self.rttvar.mul_ratio(share - 1, share) + error / share;
+                // alpha is 1/8.
                 srtt.mul_ratio(7, 8) + rtt / 8
             }
         });
@@ -60,9 +64,8 @@ impl RttEstimator {
         self.backoffs = 0;
     }
 
-    /// RFC 4015 section 3 step 8: `rtt` is the first sample after a spurious time-out, before which
-    /// SRTT and RTTVAR were `before`. The time-out is longer than one that has turned out too
-    /// short.
+    /// RFC 4015 section 3 step 8: `rtt` is the first sample after a spurious time-out, and `before`
+    /// holds SRTT and RTTVAR before it. The new time-out is longer than the one that was too short.
     pub(crate) fn resume(&mut self, before: (Duration, Duration), rtt: Duration) {
         let srtt = before.0.max(rtt);
         self.srtt = Some(srtt);
@@ -70,7 +73,7 @@ impl RttEstimator {
         self.base = self.bounded(srtt + (self.rttvar * 4).max(self.config.granularity));
     }
 
-    /// A time-out passed (RFC 6298 section 5.5).
+    /// Doubles the time-out after an expiry (RFC 6298 section 5.5).
     pub(crate) fn back_off(&mut self) {
         match self.config.backoff {
             Backoff::Double => self.backoffs = (self.backoffs + 1).min(MAX_SHIFT),
@@ -78,21 +81,21 @@ impl RttEstimator {
         }
     }
 
-    /// Data begins after a SYN was sent again: no sample may come from it, and the time-out is the
+    /// Called after a retransmitted SYN, which gives no sample: the time-out for data is the
     /// initial one, at least 3 s (RFC 6298 section 5.7).
     pub(crate) fn restart_after_lost_syn(&mut self) {
         self.backoffs = 0;
         self.base = self.bounded(self.config.initial.max(AFTER_LOST_SYN));
     }
 
-    /// The present time-out, back-off included.
+    /// The current time-out, back-off included.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
         if self.backoffs == 0 { self.base } else { self.interval(self.backoffs) }
     }
 
-    /// The time-out after `backoffs` doublings, whatever has passed; the persist timer counts its
-    /// own.
+    /// The time-out after `backoffs` doublings, independent of the counted ones; the persist timer
+    /// counts its own.
     pub(crate) fn interval(&self, backoffs: u32) -> Duration {
         self.bounded(self.base * (1 << backoffs.min(MAX_SHIFT)))
     }
@@ -109,7 +112,8 @@ impl RttEstimator {
         self.min_rtt
     }
 
-    /// The least of the last 5 to 10 s: what the path takes without the queues that we make there.
+    /// Smallest round-trip time of the last 5 to 10 s: the path without the queues that this
+    /// connection builds.
     pub(crate) fn recent_rtt(&self) -> Option<Duration> {
         self.recent.least()
     }
@@ -126,7 +130,7 @@ pub(crate) fn timestamp(now: Instant) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
 }
 
-/// The least round trip of late: of the present span, and of the one before.
+/// Smallest recent round-trip time: of the current period and of the previous one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     since: Instant,
@@ -138,6 +142,7 @@ impl Recent {
     fn sample(&mut self, now: Instant, rtt: Duration) {
         let age = now.saturating_since(self.since);
         if age >= SPAN {
+            // After a gap of two periods, the previous minimum is out of date.
             self.before = self.now.take().filter(|_| age < SPAN * 2);
             self.since = now;
         }
@@ -149,13 +154,14 @@ impl Recent {
     }
 }
 
-/// Long beside a round trip, short beside the time for which a path stays as it is.
+/// Length of a period: long compared with a round trip, short compared with changes of the path.
 const SPAN: Duration = Duration::from_secs(5);
-/// No time-out is shorter, whatever the configuration says: time must move on.
+/// Lower bound of every time-out, whatever the configuration says: a zero time-out would let a
+/// driver loop without time advancing.
 const FLOOR: Duration = Duration::from_micros(1);
 /// RFC 6298 section 5.7.
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
-/// Enough doublings to take 1 us past any cap.
+/// Enough doublings to raise 1 us above any upper bound.
 const MAX_SHIFT: u32 = 40;
 
 #[cfg(test)]
@@ -219,7 +225,7 @@ mod tests {
         assert_eq!(rtt.min_rtt(), Some(ms(100)));
     }
 
-    /// RFC 6298 section 2.3: a steady round trip leaves the granularity as the margin.
+    /// RFC 6298 section 2.3: with a steady round-trip time the granularity remains as the margin.
     #[test]
     fn a_steady_round_trip_keeps_the_margin() {
         let granularity = Duration::from_millis(200);
@@ -228,7 +234,7 @@ mod tests {
         assert_eq!(rtt.rto(), Duration::from_millis(800));
     }
 
-    /// RFC 7323 appendix G: what is remembered is of round trips, however many samples each has.
+    /// RFC 7323 appendix G: the memory is counted in round trips, however many samples each has.
     #[test]
     fn the_variance_outlasts_a_round_trip_of_many_samples() {
         let mut rtt = estimator();

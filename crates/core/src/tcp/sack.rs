@@ -1,6 +1,7 @@
-//! What the peer has reported above SND.UNA (RFC 2018, RFC 6675).
+//! The peer's SACK reports above SND.UNA (RFC 2018, RFC 6675).
 //!
-//! It never frees data: only the cumulative acknowledgement does (RFC 2018 section 8, reneging).
+//! A report never frees data: only the cumulative acknowledgement does (RFC 2018 section 8,
+//! reneging).
 
 use alloc::vec::Vec;
 
@@ -13,8 +14,9 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Takes a block above SND.UNA; returns the block that it is a part of now, or `None` if there
-    /// are `most`, the number of segments in flight: no peer has more to report.
+    /// Adds a block above SND.UNA; returns the merged block that contains it. Returns `None` if
+    /// there are already `most` blocks, the number of segments in flight: an honest peer never
+    /// reports more.
     pub(crate) fn add(&mut self, block: SackBlock, most: usize) -> Option<SackBlock> {
         let first = self.blocks.partition_point(|b| b.right.lt(block.left));
         let count = self.blocks[first..].iter().take_while(|b| b.left.le(block.right)).count();
@@ -32,7 +34,7 @@ impl Scoreboard {
         Some(merged)
     }
 
-    /// SND.UNA has moved.
+    /// Drops the blocks below the new SND.UNA.
     #[inline]
     pub(crate) fn advance(&mut self, una: SeqNumber) {
         if self.blocks.is_empty() {
@@ -45,7 +47,7 @@ impl Scoreboard {
         }
     }
 
-    /// Forgets everything.
+    /// Drops all blocks.
     pub(crate) fn clear(&mut self) {
         self.blocks.clear();
     }
@@ -60,8 +62,8 @@ impl Scoreboard {
         self.blocks.last().copied()
     }
 
-    /// What IsLost() holds below (RFC 6675 section 4): bytes before this edge that are not reported
-    /// have DupThresh blocks, or more than (DupThresh - 1) SMSS bytes, reported above them.
+    /// IsLost() (RFC 6675 section 4) holds for unreported bytes before this edge: DupThresh blocks,
+    /// or more than (DupThresh - 1) SMSS bytes, are reported above them.
     pub(crate) fn lost_edge(&self, mss: u32) -> Option<SeqNumber> {
         let (mut blocks, mut octets) = (0_u32, 0_u32);
         for block in self.blocks.iter().rev() {
@@ -74,12 +76,12 @@ impl Scoreboard {
         None
     }
 
-    /// Bytes that the peer reports.
+    /// Number of reported bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.blocks.iter().map(len).sum()
     }
 
-    /// Bytes in `from..to` that the peer reports.
+    /// Number of reported bytes in `from..to`.
     pub(crate) fn reported(&self, from: SeqNumber, to: SeqNumber) -> u32 {
         let first = self.blocks.partition_point(|b| b.right.le(from));
         let clipped = |b: &SackBlock| b.right.min(to).distance(b.left.max(from)).max(0) as u32;
@@ -127,8 +129,8 @@ fn len(block: &SackBlock) -> u32 {
     block.right.distance(block.left).max(0) as u32
 }
 
-/// RFC 5681 section 3.2, RFC 6675 section 2.
+/// DupThresh (RFC 5681 section 3.2, RFC 6675 section 2).
 pub(crate) const DUP_THRESH: u32 = 3;
-/// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence
-/// space.
+/// Largest distance from the acknowledgement to a duplicate in bytes, well below half of the
+/// sequence space.
 const REACH: u32 = 1 << 30;

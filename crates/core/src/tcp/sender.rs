@@ -1,15 +1,15 @@
-//! The sending half: SND.UNA, SND.NXT and the window (RFC 9293 section 3.3.1), what waits to be
-//! sent, and the repair of losses.
+//! The sending half of a connection: SND.UNA, SND.NXT and the window (RFC 9293 section 3.3.1), the
+//! queue of data to send, and the repair of losses.
 //!
-//! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
-//! * [`ecn`]: marks (RFC 3168).
-//! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
-//! * [`pacing`]: when data may leave; [`sampling`]: how fast the path delivers
+//! * [`ack`]: processing of acknowledgements (RFC 5681, 6582, 6675).
+//! * [`ecn`]: congestion marks (RFC 3168).
+//! * [`output`]: which bytes leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
+//! * [`pacing`]: when data may leave; [`sampling`]: the delivery rate of the path
 //!   (draft-ietf-ccwg-bbr).
-//! * [`undo`]: losses that were none (RFC 3522, 4015, 5682).
-//! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
+//! * [`undo`]: undo of spurious losses (RFC 3522, 4015, 5682).
+//! * [`timer`]: retransmission and persist timers (RFC 6298, RFC 9293 section 3.8.6.1).
 //!
-//! In sequence space the stream is the SYN, the octets written and, once closed, the FIN.
+//! In sequence space the stream consists of the SYN, the bytes written and, once closed, the FIN.
 
 mod ack;
 mod delivery;
@@ -60,65 +60,65 @@ pub(crate) struct Sender {
     config: Config,
     /// SND.UNA.
     una: SeqNumber,
-    /// SND.NXT, just past the highest byte ever sent.
+    /// SND.NXT: just past the highest byte ever sent.
     max: SeqNumber,
-    /// Sequence number of the first octet in `queue`.
+    /// Sequence number of the first byte in `queue`.
     base: SeqNumber,
     queue: SendQueue,
     end: StreamEnd,
     window: Window,
     /// Effective send MSS (RFC 9293 section 3.7.1).
     mss: u32,
-    /// What SACK blocks take of the next segment.
+    /// Option space that SACK blocks take in the next segment.
     reserved: u32,
     congestion: AnyController,
     rtt: RttEstimator,
     timing: Timing,
     phase: Phase,
-    /// Where the last loss episode ended (RFC 6582 section 3.2).
+    /// The end of the last loss episode (`recover` of RFC 6582 section 3.2).
     recover: SeqNumber,
     dup_acks: u32,
-    /// What was in flight at the first of them.
+    /// Bytes in flight at the first duplicate acknowledgement.
     flight_before: u32,
-    /// What duplicate acknowledgements add to the window, in octets.
+    /// Bytes that duplicate acknowledgements add to the window.
     inflation: u32,
-    /// SND.UNA is to be sent again out of turn.
+    /// Whether SND.UNA is to be retransmitted before other data.
     resend: Resend,
     flight: Flight,
-    /// The peer reports what it holds, or is expected to.
+    /// Whether the peer reports received data by SACK, or is expected to.
     sacked: bool,
-    /// It has done so.
+    /// Whether the peer has sent a SACK block.
     saw_block: bool,
-    /// Acknowledgements that repeat SND.UNA and report nothing, since it last moved.
+    /// Acknowledgements since the last advance of SND.UNA that repeat SND.UNA and report nothing.
     bare: u32,
-    /// With ECN.
+    /// State of ECN, if negotiated.
     marking: Option<Marking>,
     rack: Rack,
     repeats: Repeats,
     undo: Undo,
-    /// While the first slow start lasts.
+    /// Present during the first slow start.
     hystart: Option<HyStart>,
     prr: Prr,
     pacing: Pacing,
     peak: Peak,
     timer: Timer,
-    /// Time-outs or unanswered probes in a row.
+    /// Consecutive time-outs or unanswered probes.
     retries: u32,
-    /// When data last left.
+    /// When data was last sent.
     last_sent: Instant,
-    /// When the SYN was sent for the first time.
+    /// When the SYN was first sent.
     first_syn: Instant,
     counts: Counts,
     delivery: Delivery,
-    /// Where our octets belong, if this is a subflow.
+    /// Mapping to the data stream, if this is a subflow.
     map: Option<Box<SendMap>>,
-    /// The owner has more for us than is in the queue.
+    /// Whether the owner has more data for this subflow than the queue holds.
     more: bool,
-    /// The owner may have something for us that another subflow has carried already.
+    /// Whether this subflow may have to send copies of data that another subflow has sent.
     copies: bool,
 }
 
-/// SND.WND and what updates it (RFC 9293 section 3.3.1).
+/// SND.WND and the numbers of its last update (RFC 9293 section 3.3.1).
 #[derive(Clone, Copy, Debug)]
 struct Window {
     wnd: u32,
@@ -130,7 +130,7 @@ struct Window {
     max: u32,
 }
 
-/// How far the congestion window was used at the fullest moment, until SND.UNA reaches `end`.
+/// The largest use of the congestion window until SND.UNA reaches `end`.
 #[derive(Clone, Copy, Debug)]
 struct Peak {
     flight: u32,
@@ -145,35 +145,36 @@ enum StreamEnd {
     Fin,
 }
 
-/// The segment being timed, one at a time (RFC 6298 section 3).
+/// The segment whose round trip is measured, one at a time (RFC 6298 section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Timing {
     Idle,
-    /// It ends at `end` and was sent once, at `at`.
+    /// A segment that ends at `end` was sent once, at `at`.
     Running {
         end: SeqNumber,
         at: Instant,
     },
-    /// Something was sent again: Karn's rule forbids the sample, unless a timestamp tells the
-    /// copies apart.
+    /// Data was retransmitted: Karn's rule forbids the sample, unless a timestamp identifies the
+    /// transmission.
     Spoiled,
 }
 
-/// Loss recovery.
+/// Phase of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Nothing is known to be lost.
+    /// No segment is known to be lost.
     Open,
     /// Fast recovery of RFC 5681 and 6582.
     Fast(Partial),
     /// SACK recovery of RFC 6675.
     Sack,
-    /// After a time-out, until all that was outstanding then is acknowledged: slow start over what
-    /// is lost.
+    /// After a time-out, until the data outstanding at that time is acknowledged: slow start over
+    /// the lost data.
     Loss,
 }
 
-/// RFC 6582 section 3.2: only the first partial acknowledgement restarts the timer.
+/// Whether a partial acknowledgement was seen: only the first one restarts the timer (RFC 6582
+/// section 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Partial {
     None,
@@ -183,11 +184,11 @@ enum Partial {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Resend {
     Idle,
-    /// The segment at SND.UNA, whatever the windows say.
+    /// Retransmit the segment at SND.UNA, regardless of the windows.
     Una,
 }
 
-/// Figures for [`super::Info`].
+/// Counters for [`super::Info`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) retransmissions: u64,
@@ -245,23 +246,27 @@ impl Sender {
         }
     }
 
-    /// The handshake has said how large a payload may be; the window starts anew with it.
+    /// Sets the MSS negotiated in the handshake and restarts the congestion control with it.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss.max(1);
-        // RFC 5681 section 3.1: one segment after a lost SYN.
+        // RFC 5681 section 3.1: the initial window is one segment if the SYN was lost.
         self.begin_with(if self.counts.timeouts > 0 { self.mss } else { self.initial_window() });
     }
 
-    /// A congestion control that has seen nothing.
+    /// Starts a fresh congestion controller.
     fn begin_with(&mut self, cwnd: u32) {
         let cwnd = cwnd.min(self.limit()).max(self.mss);
         self.congestion = controller(&self.config, cwnd, self.mss, self.base);
+        // Samples need a record of each segment, so they are taken only for controllers that use
+        // them.
         self.flight.rate = self.congestion.wants_samples().then(Box::default);
     }
 
-    /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of
-    /// `data`.
+    /// Accepts bytes from the front of `data` up to the size of the send buffer; returns their
+    /// number.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
+        // Before the new data is queued: afterwards it is no longer visible that the application
+        // was the limit.
         self.check_app_limited();
         let room = self.buffer().saturating_sub(self.queue.len()) as usize;
         let n = data.len().min(room);
@@ -271,42 +276,42 @@ impl Sender {
         n
     }
 
-    /// How many octets are kept at most from now on. What is there stays; true if there is room
-    /// that was not there.
+    /// Sets the size of the send buffer; buffered data stays. Returns whether the buffer was full
+    /// and has room now.
     pub(crate) fn set_buffer(&mut self, octets: u32) -> bool {
         let had = self.queue.len() < self.buffer();
         self.config.send_buffer = octets;
         !had && self.queue.len() < self.buffer()
     }
 
-    /// Octets that are kept at most.
+    /// Size of the send buffer in bytes.
     pub(crate) fn buffer(&self) -> u32 {
         self.config.send_buffer.min(MAX_BUFFER)
     }
 
-    /// Octets written and not acknowledged.
+    /// Bytes written and not yet acknowledged.
     pub(crate) fn buffered(&self) -> u32 {
         self.queue.len()
     }
 
-    /// From now on octets belong where the map says; `None` is plain TCP.
+    /// Sets the mapping of bytes to the data stream; `None` is plain TCP.
     pub(crate) fn set_map(&mut self, map: Option<SendMap>) {
         self.map = map.map(Box::new);
     }
 
-    /// Options take less of each segment than was thought.
+    /// Enlarges the MSS: options take less space than assumed.
     pub(crate) fn widen_mss(&mut self, octets: u32) {
         self.mss += octets;
     }
 
-    /// The peer's window is one after all.
+    /// Sets the peer's window, which applies to a subflow once it falls back to plain TCP.
     pub(crate) fn bound_window(&mut self, octets: u32) {
         self.window.wnd = octets;
         self.window.max = octets;
     }
 
-    /// As [`Sender::write`], for octets that belong at `dsn`, whatever the size of the buffer;
-    /// returns the sequence number past them.
+    /// As [`Sender::write`], for bytes that belong at `dsn`, regardless of the buffer size; returns
+    /// the sequence number after them.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.check_app_limited();
         let (seq, len) = (self.data_end(), data.len() as u32);
@@ -317,14 +322,15 @@ impl Sender {
         seq + len
     }
 
-    /// Where the octet at `seq` belongs.
+    /// The data sequence number of the byte at `seq`.
     #[inline]
     pub(crate) fn dsn(&self, seq: SeqNumber) -> Option<DataSeqNumber> {
         self.map.as_ref()?.dsn(seq)
     }
 
-    /// Octets that would leave at once if they were written now: none while others are sent again,
-    /// or wait, unless it takes them ahead.
+    /// Number of bytes that would leave at once if they were written now. Zero during
+    /// retransmissions, or if other data waits, except when the sender takes data ahead
+    /// (`takes_ahead`).
     pub(crate) fn room(&self, now: Instant) -> u32 {
         let waiting = self.unsent();
         let waits = waiting > 0 && !self.takes_ahead();
@@ -334,13 +340,13 @@ impl Sender {
         self.paced_room(now, self.window_left().saturating_sub(waiting))
     }
 
-    /// The owner writes all that may leave for now before any of it leaves, so that the last of it
-    /// is known.
+    /// Whether the owner writes all data that may leave now before any of it leaves. The sender
+    /// then knows which segment is the last of the window and needs PSH.
     pub(super) fn takes_ahead(&self) -> bool {
         self.config.push == Push::Window && self.phase == Phase::Open && !self.is_paced()
     }
 
-    /// What the congestion window leaves beside the octets in flight.
+    /// Free space in the congestion window.
     pub(super) fn window_left(&self) -> u32 {
         match self.phase {
             Phase::Sack => {
@@ -354,40 +360,40 @@ impl Sender {
         }
     }
 
-    /// Whether the owner has more for this subflow than it has written, and whether it may have
-    /// copies of what another subflow has carried.
+    /// Sets whether the owner has more data for this subflow than it has written, and whether it
+    /// may want copies of data that another subflow has sent.
     pub(crate) fn set_more(&mut self, more: bool, copies: bool) {
         (self.more, self.copies) = (more, copies);
     }
 
-    /// What a time-out has shown as lost is being sent again.
+    /// Whether data that a time-out has declared lost is being retransmitted.
     pub(crate) fn repairs_timeout(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Loss) && self.flight.lost() > 0
     }
 
-    /// All octets from `seq` to `end` are acknowledged or reported.
+    /// Whether all bytes from `seq` to `end` are acknowledged or reported by SACK.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         let seq = seq.max(self.una);
         seq.ge(end) || self.flight.reported(seq, end) == end.distance(seq) as u32
     }
 
-    /// What the other subflows are like, for a controller that asks.
+    /// Sets the state of the other subflows for the coupled controller.
     pub(crate) fn set_coupling(&mut self, coupling: Coupling) {
         self.congestion.set_coupling(coupling);
     }
 
-    /// FIN follows the last octet.
+    /// Closes the stream: FIN follows the last byte.
     pub(crate) fn finish(&mut self) {
         self.end = StreamEnd::Fin;
     }
 
-    /// The FIN was sent and is acknowledged.
+    /// Whether the FIN was sent and acknowledged.
     #[inline]
     pub(crate) fn fin_acked(&self) -> bool {
         self.end == StreamEnd::Fin && self.una == self.stream_end()
     }
 
-    /// Everything written is dropped and nothing will be sent.
+    /// Drops all data and stops all timers; the sender sends nothing more.
     pub(crate) fn shut(&mut self) {
         self.queue.clear();
         self.timer = Timer::Idle;
@@ -399,14 +405,14 @@ impl Sender {
         self.una
     }
 
-    /// Just past the highest octet ever sent.
+    /// Just past the highest byte ever sent.
     #[inline]
     pub(crate) fn max(&self) -> SeqNumber {
         self.max
     }
 
-    /// The sequence number of a segment without data: SND.NXT as RFC 9293 means it. While a probe
-    /// is out the peer has room for no more than SND.UNA.
+    /// The sequence number of a segment without data: SND.NXT of RFC 9293. During a zero-window
+    /// probe it is SND.UNA: anything higher lies outside the peer's closed window.
     #[inline]
     pub(crate) fn control_seq(&self) -> SeqNumber {
         match self.timer {
@@ -426,13 +432,13 @@ impl Sender {
         self.mss
     }
 
-    /// Options take this number of octets more of the next segment, less than the MSS.
+    /// Sets the option space that the next segment needs in addition, in bytes; less than the MSS.
     #[inline]
     pub(crate) fn reserve(&mut self, octets: u32) {
         self.reserved = octets;
     }
 
-    /// The largest payload of the next segment (RFC 9293 section 3.7.1: options count).
+    /// Largest payload of the next segment (RFC 9293 section 3.7.1: options count).
     #[inline]
     fn room_in_segment(&self) -> u32 {
         self.mss.saturating_sub(self.reserved).max(1)
@@ -446,7 +452,7 @@ impl Sender {
         self.counts
     }
 
-    /// Octets per second that were acknowledged over the last round trip.
+    /// Bytes per second acknowledged over the last round trip.
     pub(crate) fn delivery_rate(&self) -> Option<u64> {
         self.delivery.rate()
     }
@@ -454,6 +460,8 @@ impl Sender {
     /// The congestion window with the limit applied, without inflation.
     #[inline]
     pub(crate) fn cwnd(&self) -> u32 {
+        // PRR sets the window during a SACK recovery. A controller that works on rate samples keeps
+        // its own window there.
         if self.config.prr && self.phase == Phase::Sack && self.flight.rate.is_none() {
             self.prr.window().max(self.mss)
         } else {
@@ -461,14 +469,16 @@ impl Sender {
         }
     }
 
-    /// The window that the congestion control wants.
+    /// The window of the congestion control.
     #[inline]
     fn controlled(&self) -> u32 {
         self.congestion.cwnd().min(self.limit()).max(self.mss)
     }
 
-    /// What counts against the congestion window.
+    /// Bytes that count against the congestion window.
     #[inline]
+    // RACK marks single segments lost, so the pipe estimate applies in every phase. Without it,
+    // everything between SND.UNA and SND.NXT counts (RFC 5681).
     fn occupied(&self) -> u32 {
         if self.uses_rack() { self.flight.pipe() } else { self.in_flight() }
     }
@@ -482,8 +492,8 @@ impl Sender {
         self.window.wnd
     }
 
-    /// FlightSize (RFC 5681 section 2). What a time-out has taken for lost does not count before it
-    /// is sent again, and what is in the network twice counts once.
+    /// FlightSize (RFC 5681 section 2). Data that a time-out has declared lost does not count until
+    /// it is retransmitted, and data that is in the network twice counts once.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
         let outstanding = self.max.distance(self.una).max(0) as u32;
@@ -494,7 +504,7 @@ impl Sender {
         }
     }
 
-    /// Octets written and never sent.
+    /// Bytes written and not yet sent.
     pub(crate) fn unsent(&self) -> u32 {
         self.data_end().distance(self.max.max(self.base)).max(0) as u32
     }
@@ -512,7 +522,7 @@ impl Sender {
         }
     }
 
-    /// W_max of the papers, in octets.
+    /// `W_max` of the papers, in bytes.
     #[inline]
     fn limit(&self) -> u32 {
         self.config.window_limit.map_or(u32::MAX, |n| n.max(1).saturating_mul(self.mss))
@@ -525,7 +535,7 @@ impl Sender {
         }
     }
 
-    /// A controller's view when `in_flight` octets were out.
+    /// The view for the controller, with `in_flight` bytes in flight.
     #[inline]
     fn view(&self, in_flight: u32, repair: Repair) -> View {
         View {
@@ -548,7 +558,7 @@ impl Sender {
         }
     }
 
-    /// How a loss would be repaired that duplicate acknowledgements show.
+    /// The repair method for a loss shown by duplicate acknowledgements.
     #[inline]
     fn repair(&self) -> Repair {
         match (self.config.recovery, self.phase) {
@@ -558,13 +568,13 @@ impl Sender {
         }
     }
 
-    /// The first round trip after a spurious time-out was measured.
+    /// Handles the first round-trip time measured after a spurious time-out.
     fn resumed(&mut self, now: Instant, before: (Duration, Duration), rtt: Duration) {
         self.measured(now, rtt, 1);
         self.rtt.resume(before, rtt);
     }
 
-    /// A round trip was measured, as `expected` times in each.
+    /// Handles a measured round-trip time; `expected` is the number of measurements per round trip.
     fn measured(&mut self, now: Instant, rtt: Duration, expected: u32) {
         self.rtt.sample(now, rtt, expected);
         if let Some(hystart) = &mut self.hystart {
@@ -575,12 +585,11 @@ impl Sender {
     }
 }
 
-/// A controller at the start, with a window of `cwnd` octets; random choices of it follow from
-/// `seq`.
+/// Constructs a controller with a window of `cwnd` bytes. `seq` seeds its random choices.
 fn controller(config: &Config, cwnd: u32, mss: u32, seq: SeqNumber) -> AnyController {
     let ssthresh = config.initial_ssthresh.unwrap_or(u32::MAX);
     AnyController::new(config.congestion, Start { cwnd, ssthresh, mss, seed: seq.0 })
 }
 
-/// Sequence arithmetic needs buffers well below half of the sequence space.
+/// Upper limit of buffers: sequence comparisons need buffers well below half of the sequence space.
 pub(crate) const MAX_BUFFER: u32 = 1 << 30;

@@ -1,4 +1,4 @@
-//! In steady state a packet costs no allocation.
+//! In the steady state a packet causes no allocation.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! Routes found as RFC 3561 says, section by section.
+//! Route discovery, section by section of RFC 3561.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -15,7 +15,7 @@ fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Times in milliseconds and TTLs of what node 1 sent.
+/// Times in milliseconds and TTLs of the messages that node 1 sent.
 fn ring(world: &World) -> Vec<(u64, u8)> {
     let of_one = world.log.iter().filter(|s| s.from == 1 && matches!(s.message, Message::Request(_)));
     of_one.map(|sent| (sent.at.as_nanos() / 1_000_000, sent.ttl)).collect()
@@ -52,7 +52,8 @@ fn rings_widen_and_then_back_off() {
     assert!(world.requests().iter().all(|(_, _, r)| r.destination_sequence.is_none() && r.hop_count == 0));
 }
 
-/// ns-2.35: TTL 5, 7, then 30; no buffer in the time of a ring; nothing for 10 s after a failure.
+/// ns-2.35: TTL 5, 7, then 30; no buffer in the time-out of a ring; no search for 10 s after a
+/// failure.
 #[test]
 fn ns2_preset_searches_as_ns2() {
     let mut world = World::new(still(Config::ns2()), 1, 1);
@@ -69,11 +70,11 @@ fn ns2_preset_searches_as_ns2() {
     assert_eq!(world.send(1, 9), Fate::Waits(1));
 }
 
-/// Section 6.4: the first TTL of a new search is the last known distance and TTL_INCREMENT.
+/// Section 6.4: the first TTL of a new search is the last known distance plus TTL_INCREMENT.
 #[test]
 fn a_known_distance_sets_the_first_ring() {
     let mut world = World::row(still(Config::default()), 4);
-    // 3 hops want the second ring, after 240 ms.
+    // 3 hops need the second ring, after 240 ms.
     assert_eq!(world.connect(1, 4), Fate::Delivered(3));
     world.run(Duration::from_secs(10));
     world.log.clear();
@@ -97,12 +98,12 @@ fn no_more_than_ten_requests_leave_in_a_second() {
     assert!((10..30).all(|n| all.contains(&node(n))));
 }
 
-/// Sections 6.5 and 6.7: a route each way at each node, with hops, next hops and lifetimes, and the
-/// shortest way.
+/// Sections 6.5 and 6.7: each node has a route in each direction, with hop count, next hop and
+/// lifetime, over the shortest path.
 #[test]
 fn a_search_leaves_routes_both_ways() {
     let mut world = World::row(still(Config::default()), 4);
-    // A longer way round.
+    // A longer path.
     world.up(2, 5);
     world.join(5, still(Config::default()));
     world.up(5, 6);
@@ -119,7 +120,7 @@ fn a_search_leaves_routes_both_ways() {
     let found = world.events.last().unwrap().0;
     let entry = world.routers[&1].entry(node(4)).unwrap();
     assert_eq!(entry.expires, found + Config::default().my_route_timeout);
-    // Section 6.7: each node's precursor is the one that it sent the reply to.
+    // Section 6.7: each node's precursor is the node to which it sent the reply.
     let precursors =
         |world: &World, n: u8, to: u8| world.routers[&n].entry(node(to)).unwrap().precursors.clone();
     assert_eq!(precursors(&world, 2, 4), [node(1)]);
@@ -136,7 +137,8 @@ fn a_search_leaves_routes_both_ways() {
     assert_eq!(world.send(4, 1), Fate::Delivered(3));
 }
 
-/// Section 6.5: a request is processed once in PATH_DISCOVERY_TIME, by its originator and ID.
+/// Section 6.5: a request, identified by its originator and ID, is processed once in
+/// PATH_DISCOVERY_TIME.
 #[test]
 fn a_request_is_known_again() {
     let mut world = World::new(still(Config::default()), 1, 1);
@@ -187,7 +189,8 @@ fn reply(sequence: u32, hop_count: u8) -> RouteReply {
     }
 }
 
-/// Section 6.7: newer, or as new and shorter; section 6.1: with numbers that wrap.
+/// Section 6.7: a route must be newer, or equally new and shorter; section 6.1: also when numbers
+/// wrap.
 #[test]
 fn news_is_what_is_newer_or_shorter() {
     let mut world = World::new(still(Config::default()), 1, 1);
@@ -206,7 +209,7 @@ fn news_is_what_is_newer_or_shorter() {
     assert_eq!(world.routers[&1].counters().refused, 1);
 }
 
-/// Section 6.7 (iii): a number that is as new counts where the route is not good.
+/// Section 6.7 (iii): an equal number is accepted while the route is invalid.
 #[test]
 fn a_route_that_broke_wants_a_newer_number() {
     let mut world = World::new(still(Config::default()), 1, 1);
@@ -219,8 +222,7 @@ fn a_route_that_broke_wants_a_newer_number() {
     assert_eq!(world.route(1, 9), Some((3, 2, VALID)));
 }
 
-/// Section 6.6.1, and 6.1: the destination's number becomes what the request says, if that is
-/// newer.
+/// Sections 6.6.1 and 6.1: the destination takes over the number in the request if it is newer.
 #[test]
 fn a_destination_takes_the_number_it_is_asked_for() {
     for (asked, own) in [(None, 0), (Some(0), 0), (Some(1), 1), (Some(5), 5), (Some(u32::MAX), 0)] {
@@ -247,7 +249,7 @@ fn a_destination_takes_the_number_it_is_asked_for() {
     }
 }
 
-/// Section 6.6.2: a node on the way answers, with its own distance and what is left of the time.
+/// Section 6.6.2: an intermediate node answers with its own distance and the remaining lifetime.
 #[test]
 fn a_node_on_the_way_answers() {
     let mut world = World::row(still(Config::default()), 4);
@@ -268,7 +270,7 @@ fn a_node_on_the_way_answers() {
     assert_eq!(world.send(1, 4), Fate::Delivered(3));
 }
 
-/// Section 6.6.3: with G the destination hears of the originator, too.
+/// Section 6.6.3: with the G flag, the destination also gets a route to the originator.
 #[test]
 fn a_gratuitous_reply_tells_the_destination() {
     let config = Config { intermediate_replies: IntermediateReplies::Gratuitous, ..still(Config::default()) };
@@ -287,7 +289,8 @@ fn a_gratuitous_reply_tells_the_destination() {
     assert_eq!(world.send(4, 1), Fate::Delivered(3));
 }
 
-/// Section 6.6: with D the destination only answers; and who knows less than the request does not.
+/// Section 6.6: with the D flag only the destination answers; a node with an older number than the
+/// request does not.
 #[test]
 fn a_node_on_the_way_may_not_always_answer() {
     let config = Config { intermediate_replies: IntermediateReplies::Refused, ..still(Config::default()) };
@@ -322,8 +325,8 @@ fn a_node_on_the_way_may_not_always_answer() {
     assert_eq!(world.replies()[0].2.destination_sequence, known.next(), "section 6.6.1");
 }
 
-/// A route to a neighbour that a Hello has made is no news to the neighbour's reply, which has to
-/// go on all the same.
+/// A route to a neighbour from a Hello makes the neighbour's reply no news, but the reply must
+/// still be forwarded.
 #[test]
 fn a_reply_without_news_goes_on() {
     let config = Config {
@@ -340,8 +343,8 @@ fn a_reply_without_news_goes_on() {
     assert_eq!(world.send(1, 3), Fate::Delivered(2));
 }
 
-/// Section 6.9: HELLO_INTERVAL while on a route; 6.10: gone after ALLOWED_HELLO_LOSS intervals of
-/// silence.
+/// Section 6.9: one Hello per HELLO_INTERVAL while on a route; 6.10: a neighbour counts as lost
+/// after ALLOWED_HELLO_LOSS silent intervals.
 #[test]
 fn hellos_tell_who_is_there() {
     let config = Config { hello: Hello::On, ..still(Config::default()) };
@@ -361,13 +364,13 @@ fn hellos_tell_who_is_there() {
     assert!(world.events.contains(&(last + millis(2_000), 1, broken)), "{:?}", world.events);
 }
 
-/// Section 6.8: no RREP-ACK within NEXT_HOP_WAIT, so requests of that neighbour are ignored for
-/// BLACKLIST_TIMEOUT, and the way round is taken.
+/// Section 6.8: without an RREP-ACK within NEXT_HOP_WAIT, requests of that neighbour are ignored
+/// for BLACKLIST_TIMEOUT, and the other path is taken.
 #[test]
 fn a_link_that_leads_one_way_is_found_out() {
     let config = Config { reply_acks: ReplyAcks::On, ttl_start: 4, ..still(Config::default()) };
     let mut world = World::new(config, 3, 1);
-    // 3 hears 1, but not the other way round; 2 lies between.
+    // Node 3 hears 1, but 1 does not hear 3; 2 lies between them.
     world.up_one_way(1, 3);
     world.up(1, 2);
     world.up(2, 3);
@@ -383,7 +386,7 @@ fn a_link_that_leads_one_way_is_found_out() {
         originator: node(1),
         originator_sequence: SequenceNumber(1),
     };
-    // The reply is lost, and no link layer tells: the answer is taken off the air by hand.
+    // The reply is lost without a report of the link layer: the test removes it.
     let mut payload = Vec::new();
     anabranch_wire::aodv::emit(&Message::Request(request), &mut payload).unwrap();
     let now = world.now;
@@ -398,12 +401,12 @@ fn a_link_that_leads_one_way_is_found_out() {
     assert_eq!(world.routers[&3].counters().ignored, 2);
     world.run(millis(1));
     world.log.clear();
-    // The direct way is tried once more, and left.
+    // The direct link is tried once more and then abandoned.
     assert_eq!(world.connect(1, 3), Fate::Delivered(2));
     assert!(world.log.iter().any(|sent| sent.from == 1 && sent.message == Message::ReplyAck));
 }
 
-/// What is not AODV is counted and changes nothing.
+/// Messages that are not AODV are counted and change nothing.
 #[test]
 fn nonsense_is_refused() {
     let mut world = World::new(Config::default(), 1, 1);

@@ -1,4 +1,4 @@
-//! Routes used, ended, reported and repaired as RFC 3561 says, section by section.
+//! Route lifetimes, errors and repairs, section by section of RFC 3561.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -22,7 +22,7 @@ fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A row in which 1 and the last have just spoken, and nothing more is on the air.
+/// A row in which node 1 and the last node have exchanged packets, with no message left in transit.
 fn talking(config: Config, nodes: u8) -> World {
     let mut world = World::row(config, nodes);
     world.send(1, nodes);
@@ -38,8 +38,8 @@ fn broken(destinations: &[u8]) -> Event {
     Event::Broken { destinations: destinations.iter().map(|n| node(*n)).collect() }
 }
 
-/// Section 6.2: each use makes source, destination and both neighbours live for
-/// ACTIVE_ROUTE_TIMEOUT; section 6.11 and the constants: then the route ends, and is forgotten
+/// Section 6.2: each use extends the routes to source, destination and both neighbours by
+/// ACTIVE_ROUTE_TIMEOUT. Section 6.11 and the constants: then the route expires, and it is deleted
 /// after DELETE_PERIOD.
 #[test]
 fn use_keeps_routes_and_silence_ends_them() {
@@ -66,7 +66,8 @@ fn use_keeps_routes_and_silence_ends_them() {
     assert!(world.events.is_empty(), "a time that is over is no break");
 }
 
-/// Section 6.11 case i: the list, the numbers, and from precursor to precursor.
+/// Section 6.11 case i: the list, the sequence numbers, and the propagation from precursor to
+/// precursor.
 #[test]
 fn a_break_is_reported_to_those_who_use_the_route() {
     let mut world = talking(still(), 5);
@@ -89,12 +90,12 @@ fn a_break_is_reported_to_those_who_use_the_route() {
     }
     assert!(world.events.iter().any(|(_, n, event)| *n == 3 && *event == broken(&[4, 5])));
     assert!(world.events.iter().any(|(_, n, event)| *n == 1 && *event == broken(&[5])), "{:?}", world.events);
-    // What broke at 3 stays whole on the other side until somebody uses it.
+    // The routes on the other side of the broken link at 3 stay valid until they are used.
     assert_eq!(world.route(4, 5), Some((5, 1, VALID)));
     assert_eq!(world.send(1, 5), Fate::Waits(1));
 }
 
-/// Several listeners hear one broadcast with TTL 1.
+/// Several precursors get one broadcast with TTL 1.
 #[test]
 fn two_listeners_hear_a_broadcast() {
     let mut world = talking(still(), 4);
@@ -115,7 +116,7 @@ fn two_listeners_hear_a_broadcast() {
     assert_eq!((world.route(1, 4).unwrap().2, world.route(6, 4).unwrap().2), (INVALID, INVALID));
 }
 
-/// Section 6.11 case iii: only from the next hop of that route.
+/// Section 6.11 case iii: an error counts only from the next hop of the route.
 #[test]
 fn an_error_of_somebody_else_changes_nothing() {
     let mut world = talking(still(), 4);
@@ -128,7 +129,7 @@ fn an_error_of_somebody_else_changes_nothing() {
     assert_eq!(world.routers[&2].entry(node(4)).unwrap().sequence, Some(SequenceNumber(900)));
 }
 
-/// An error whose number is old ends the route too, with the next number: it never falls.
+/// An error with an old number also ends the route, with the next number: a number never decreases.
 #[test]
 fn a_number_never_falls() {
     let mut world = talking(still(), 4);
@@ -140,7 +141,7 @@ fn a_number_never_falls() {
         let entry = world.routers[&2].entry(node(4)).unwrap();
         assert_eq!((entry.state, entry.sequence), (INVALID, Some(known.next())));
     }
-    // A neighbour that is heard again takes the step back that its end was.
+    // A message from the neighbour undoes the increment of the break.
     let now = world.now;
     world.router(3).handle_link_break(now, node(4), None);
     world.tell(
@@ -169,13 +170,13 @@ fn a_number_never_falls() {
     assert_eq!((entry.state, entry.sequence), (VALID, Some(known)));
 }
 
-/// Section 6.11 case ii: a packet for which there is no route is answered, so that no packet
-/// follows it.
+/// Section 6.11 case ii: a packet without a route is answered with an error, so that no further
+/// packet follows.
 #[test]
 fn a_packet_without_a_route_is_answered() {
     let mut world = talking(still(), 4);
     let now = world.now;
-    // The link is lost, and the error about it too.
+    // The link is lost, and so is the error about it.
     world.router(3).handle_link_break(now, node(4), None);
     while world.router(3).poll_transmit(0).is_some() {}
     let number = world.routers[&3].entry(node(4)).unwrap().sequence.unwrap();
@@ -209,13 +210,13 @@ fn repairing() -> Config {
     Config { local_repair: LocalRepair::On, ..still() }
 }
 
-/// Section 6.12: the node before the break asks with TTL max(MIN_REPAIR_TTL, 0.5 #hops) +
-/// LOCAL_ADD_TTL, packets wait there, and a longer way is told with N, upon which nobody deletes
-/// anything.
+/// Section 6.12: the node before the break sends a request and holds packets. The TTL is
+/// max(MIN_REPAIR_TTL, 0.5 #hops) plus LOCAL_ADD_TTL. A longer route is reported with the N flag,
+/// and no node deletes a route for it.
 #[test]
 fn a_local_repair_finds_another_way() {
     let mut world = talking(repairing(), 5);
-    // 3 - 6 - 7 - 5 is a way round 4.
+    // 3 - 6 - 7 - 5 is a path around 4.
     for n in [6, 7] {
         world.join(n, repairing());
     }
@@ -238,7 +239,7 @@ fn a_local_repair_finds_another_way() {
     assert!(!world.events.iter().any(|(_, n, e)| *n == 1 && matches!(e, Event::Broken { .. })));
 }
 
-/// Section 6.12: a repair that fails is a break, told after the time of the ring.
+/// Section 6.12: a failed repair is reported as a break after the time-out of the ring.
 #[test]
 fn a_local_repair_may_fail() {
     let mut world = talking(repairing(), 5);
@@ -259,7 +260,7 @@ fn a_local_repair_may_fail() {
     assert_eq!(world.route(1, 5).unwrap().2, INVALID);
 }
 
-/// Section 6.12: not beyond MAX_REPAIR_TTL, and not for a packet of the node's own.
+/// Section 6.12: no repair beyond MAX_REPAIR_TTL, and none for a packet of the node itself.
 #[test]
 fn a_local_repair_is_for_near_destinations_of_others() {
     let mut world = talking(Config { max_repair_ttl: 1, ..repairing() }, 5);
@@ -273,7 +274,7 @@ fn a_local_repair_is_for_near_destinations_of_others() {
     assert_eq!(world.events[0].2, broken(&[2, 5]));
 }
 
-/// Section 6.13: DELETE_PERIOD without a word; packets are refused, and each makes it longer.
+/// Section 6.13: silence for DELETE_PERIOD; packets are refused, and each extends the silence.
 #[test]
 fn a_node_that_rebooted_is_quiet() {
     let mut world = talking(still(), 4);

@@ -1,5 +1,5 @@
-//! No routing loop ever exists (RFC 3561 section 1), whatever links, messages and nodes do: looked
-//! for after each step.
+//! No routing loop ever exists (RFC 3561 section 1), for any sequence of link changes, message
+//! losses and reboots: checked after each step.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -24,7 +24,7 @@ fn any_config(prng: &mut Prng) -> Config {
     }
 }
 
-/// Says what went wrong, and how many packets arrived.
+/// Returns a description of a failure, or the number of delivered packets.
 fn run(seed: u64) -> Result<usize, String> {
     let mut prng = Prng::new(seed);
     let nodes = 3 + prng.below(6) as u8;
@@ -74,8 +74,8 @@ fn run(seed: u64) -> Result<usize, String> {
     Ok(delivered)
 }
 
-/// The long form is `cargo xtask campaign aodv-loops`. All runs pass, so by the rule of three 500
-/// of them show with 95 % confidence that fewer than 0.6 % of such networks can loop.
+/// The long form is `cargo xtask campaign aodv-loops`. All runs pass. By the rule of three, 500 of
+/// them show with 95 % confidence that fewer than 0.6 % of such networks can loop.
 #[test]
 fn no_loop_ever_exists() {
     let asked = std::env::var("ANABRANCH_AODV_RUNS").ok();
@@ -88,7 +88,7 @@ fn no_loop_ever_exists() {
     assert!(delivered as u64 > runs * 5, "only {delivered} packets arrived: nothing was tested");
 }
 
-/// A world that stands still in the end serves everybody that it connects.
+/// When the network no longer changes, all connected nodes reach each other.
 #[test]
 fn what_is_connected_in_the_end_is_found() {
     for seed in 0..200 {

@@ -1,6 +1,5 @@
-//! Routers, links that are up or down, and a clock that jumps to the next thing that happens. A
-//! message takes 1 ms over a link, a packet of data none at all; the link layer tells of a
-//! neighbour that does not answer.
+//! Routers, links that are up or down, and a clock that jumps to the next event. A message takes 1
+//! ms over a link, a data packet no time; the link layer reports a neighbour that does not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -10,7 +9,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use anabranch_wire::aodv::{Message, RouteError, RouteReply, RouteRequest, emit, parse};
 
-/// What a message takes over one link.
+/// Time of a message over one link.
 pub(crate) const HOP: Duration = Duration::from_millis(1);
 
 /// The address of a node.
@@ -18,7 +17,7 @@ pub(crate) fn node(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)
 }
 
-/// A message on the air.
+/// A message in transit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sent {
     pub(crate) at: Instant,
@@ -36,12 +35,12 @@ struct Flying {
     payload: Vec<u8>,
 }
 
-/// What became of a packet of data.
+/// Fate of a data packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// It has arrived over so many links.
+    /// Delivered over this number of links.
     Delivered(usize),
-    /// It waits at this node.
+    /// Held at this node.
     Waits(u8),
     /// This node had no route.
     Dropped(u8),
@@ -55,13 +54,13 @@ pub(crate) struct World {
     links: BTreeSet<(u8, u8)>,
     air: BTreeMap<(Instant, u64), Flying>,
     count: u64,
-    /// All that was sent.
+    /// All messages sent.
     pub(crate) log: Vec<Sent>,
     pub(crate) events: Vec<(Instant, u8, Event)>,
     prng: Prng,
-    /// Broadcasts that a neighbour does not hear, in per cent.
+    /// Loss of broadcasts per neighbour in per cent.
     pub(crate) loss: u64,
-    /// Messages are late by up to so many milliseconds, so that they overtake each other.
+    /// Messages are delayed by up to this number of milliseconds, so that they overtake each other.
     pub(crate) late: u64,
 }
 
@@ -90,7 +89,7 @@ impl World {
         world
     }
 
-    /// One more node, without links.
+    /// Adds a node without links.
     pub(crate) fn join(&mut self, n: u8, config: Config) {
         self.routers.insert(n, Router::new(config, node(n), self.now));
     }
@@ -100,7 +99,7 @@ impl World {
         self.up_one_way(b, a);
     }
 
-    /// Only `b` hears `a`.
+    /// Makes `b` hear `a`, but not the reverse.
     pub(crate) fn up_one_way(&mut self, a: u8, b: u8) {
         self.links.insert((a, b));
     }
@@ -118,7 +117,7 @@ impl World {
         self.routers.get_mut(&n).expect("a node of this world")
     }
 
-    /// Puts everything on the air that routers want to say now.
+    /// Transmits all messages that routers want to send now.
     pub(crate) fn settle(&mut self) {
         let nodes: Vec<u8> = self.routers.keys().copied().collect();
         for &n in nodes.iter().chain(&nodes) {
@@ -164,7 +163,7 @@ impl World {
         self.air.insert((at + HOP + late, self.count), Flying { from, to, ttl, payload });
     }
 
-    /// Goes to the next thing that happens before `until`; false if nothing does.
+    /// Advances to the next event before `until`; returns false if there is none.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
         self.settle();
         let timers = self.routers.values().filter_map(Router::next_timeout);
@@ -200,7 +199,7 @@ impl World {
         while self.step(until) {}
     }
 
-    /// One packet, as far as it gets.
+    /// Sends one packet as far as it gets.
     pub(crate) fn send(&mut self, source: u8, destination: u8) -> Fate {
         let now = self.now;
         let (mut at, mut previous, mut links) = (source, None, 0);
@@ -237,7 +236,7 @@ impl World {
         fate
     }
 
-    /// The first packet waits, then the second arrives: over so many links.
+    /// Sends two packets: the first waits for a route, the second arrives.
     pub(crate) fn connect(&mut self, source: u8, destination: u8) -> Fate {
         assert_eq!(self.send(source, destination), Fate::Waits(source));
         self.run(Duration::from_millis(500));
@@ -268,7 +267,7 @@ impl World {
         self.log.iter().filter_map(of).collect()
     }
 
-    /// A message from a neighbour that is not of this world.
+    /// Delivers a message from a neighbour outside of this network.
     pub(crate) fn tell(&mut self, to: u8, from: u8, ttl: u8, message: &Message) {
         let mut payload = Vec::new();
         emit(message, &mut payload).expect("a message");
@@ -277,13 +276,13 @@ impl World {
         self.settle();
     }
 
-    /// Next hop, hops and whether it is good.
+    /// Next hop, hop count and state of a route.
     pub(crate) fn route(&self, at: u8, to: u8) -> Option<(u8, u8, RouteState)> {
         let entry = self.routers[&at].entry(node(to))?;
         Some((entry.next_hop.octets()[3], entry.hops, entry.state))
     }
 
-    /// A destination towards which packets would go round, and the nodes on the way.
+    /// Finds a routing loop: a destination, and the nodes of the loop.
     pub(crate) fn find_loop(&self) -> Option<(u8, Vec<u8>)> {
         let next = |at: u8, to: u8| {
             let router = &self.routers[&at];
@@ -292,7 +291,7 @@ impl World {
             good.then(|| entry.next_hop.octets()[3])
         };
         for &to in self.routers.keys() {
-            // Each node is asked once: this is looked for after every step of thousands of runs.
+            // Each node is queried once: this check runs after every step of thousands of runs.
             let mut hops = [None; 256];
             for &at in self.routers.keys() {
                 let on = next(at, to).filter(|on| *on != to);
@@ -301,7 +300,7 @@ impl World {
             }
             for &start in self.routers.keys() {
                 let way = std::iter::successors(Some(start), |at| hops[usize::from(*at)]);
-                // Over more links than there are nodes, some node comes twice.
+                // On a path with more links than nodes, a node occurs twice.
                 let way: Vec<u8> = way.take(self.routers.len() + 1).collect();
                 if way.len() > self.routers.len() {
                     return Some((to, way));

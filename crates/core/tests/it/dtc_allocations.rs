@@ -1,4 +1,4 @@
-//! A caching node allocates nothing for a segment of a connection that it knows.
+//! A caching node allocates nothing for a segment of a known connection.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -10,13 +10,13 @@ use bytes::Bytes;
 
 const MSS: usize = 100;
 
-/// Data and acknowledgements of `connections` connections in turn, the link's reports, and a
-/// repetition now and then; the segments handed in and the allocations they cost after a warm-up.
+/// Sends data and acknowledgements of `connections` connections in turn, link reports, and
+/// occasional retransmissions. Returns the number of segments and of allocations after a warm-up.
 fn steady(config: Config, connections: u16) -> (u64, u64) {
     let address = |last| IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last));
     let forth = FlowKey { source: address(1), destination: address(2) };
     let back = FlowKey { source: address(2), destination: address(1) };
-    // A slice, as drivers hand it in: it is shared already.
+    // A slice as in drivers: the buffer is already shared.
     let payload = Bytes::from(vec![0_u8; MSS + 1]).slice(..MSS);
     let mut node = Node::new(config);
     let mut now = Instant::ZERO;

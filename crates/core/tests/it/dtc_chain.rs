@@ -1,11 +1,11 @@
-//! Caching nodes in a chain, against tables I and II of the paper and against its bounds (section
-//! V).
+//! Caching nodes in a chain, compared with tables I and II of the paper and with its bounds
+//! (section V).
 //!
-//! The network is the smallest that errata D7, D17 and D21 to D24 leave: each hop takes 22 ms,
-//! frames are lost independently (data p, TCP acknowledgements p/2 but none on the last hop into
-//! the sender, link acknowledgements p/4), the link layer reports and repeats nothing. The ends are
-//! a sender with a window of three segments and a receiver that buffers what is out of order and
-//! reports it by SACK.
+//! The network is the smallest that satisfies errata D7, D17 and D21 to D24. Each hop takes 22 ms.
+//! Frames are lost independently: data with p, TCP acknowledgements with p/2 (none on the last hop
+//! to the sender), link acknowledgements with p/4. The link layer reports losses and retransmits
+//! nothing. The endpoints are a sender with a window of three segments, and a receiver that buffers
+//! out-of-order data and reports it by SACK.
 
 use crate::dtc_world::{Chain, Outcome};
 use anabranch_core::dtc::{Config, Displacement, DuplicateAcks, FlyingStart, SackForEnds, Signal};
@@ -45,13 +45,13 @@ fn bound(hops: usize, loss: u32) -> f64 {
     500.0 * hops as f64 / (1.0 - f64::from(loss) / 1000.0)
 }
 
-/// Tables I and II: hops, data transmissions without and with caching for each loss.
+/// Tables I and II: number of hops, data transmissions without and with caching for each loss rate.
 const TABLES: [(usize, [f64; 4], [f64; 4]); 2] = [
     (6, [3010.0, 3819.0, 5142.0, 7307.0], [3010.0, 3285.0, 3755.0, 4736.0]),
     (11, [5515.0, 8788.0, 16109.0, 33012.0], [5515.0, 5844.0, 7795.0, 11228.0]),
 ];
 
-/// Every cell of both tables, whatever a test asks of it.
+/// Iterates over every cell of both tables.
 fn cells() -> impl Iterator<Item = (usize, u32, f64, f64)> {
     TABLES.into_iter().flat_map(|(hops, plain, cached)| {
         LOSSES
@@ -71,8 +71,8 @@ fn without_caching_the_chain_is_that_of_tables_1_and_2() {
     }
 }
 
-/// Not above the tables by more than their own spread; the cell for 11 hops and 5 % is suspect
-/// (erratum D9).
+/// No value exceeds the tables by more than their own spread; the cell for 11 hops and 5 % is
+/// suspect (erratum D9).
 #[test]
 fn section_4_reaches_tables_1_and_2() {
     for (hops, loss, _, published) in cells() {
@@ -86,11 +86,11 @@ fn section_4_reaches_tables_1_and_2() {
     }
 }
 
-/// The paper is 12.65 % and 27.6 % above (section V-B, erratum D3).
+/// The paper's values are 12.65 % and 27.6 % above the bound (section V-B, erratum D3).
 ///
-/// Ten runs decide: the closest limit, 5 % above the bound with 6 hops and a loss of 10 %, is 40
-/// transmissions from the mean of 30 runs, whose standard deviation is 27; that is 4.7 standard
-/// errors of ten runs.
+/// Ten runs suffice: the closest limit, 5 % above the bound with 6 hops and a loss of 10 %, is 40
+/// transmissions from the mean of 30 runs. Their standard deviation is 27, so the distance is 4.7
+/// standard errors of ten runs.
 #[test]
 fn custody_comes_within_5_percent_of_the_omniscient_bound() {
     for (hops, loss, _, published) in cells() {
@@ -107,7 +107,7 @@ fn custody_comes_within_5_percent_of_the_omniscient_bound() {
     }
 }
 
-/// Table III: 450 and 670 %. Both readings of it (erratum D18) are reached.
+/// Table III: 450 and 670 %. Both readings of the table (erratum D18) are reached.
 #[test]
 fn table_3_throughput_with_10_percent_loss() {
     for (hops, improvement) in [(6, 4.5), (11, 6.7)] {
@@ -138,8 +138,8 @@ fn table_4_flying_start_shortens_short_transfers() {
     }
 }
 
-/// Whatever happens on the way, every octet arrives once and in order, and the transfer ends. The
-/// receiver of the chain compares every octet; what it delivers, it delivers once.
+/// In all conditions every byte is delivered once and in order, and the transfer ends. The receiver
+/// of the chain compares every byte.
 #[test]
 fn random_chains_deliver_everything_and_end() {
     let mut prng = Prng::new(0x0d7c);
@@ -169,8 +169,8 @@ fn random_chains_deliver_everything_and_end() {
             sender_sack: prng.chance(50) || node.sack == SackForEnds::Leave,
             ..Chain::default()
         };
-        // A node that reboots forgets for whom it strips: such a chain needs an end that speaks
-        // SACK.
+        // A node that reboots forgets which connections it strips of SACK: such a chain needs an
+        // endpoint that supports SACK.
         let chain =
             Chain { sender_sack: chain.sender_sack || chain.reboots > 0 || chain.detours > 0, ..chain };
         let outcome = chain.run();
@@ -180,8 +180,8 @@ fn random_chains_deliver_everything_and_end() {
     }
 }
 
-/// The same, over many runs: caching never makes the sender wait longer than plain TCP by more than
-/// one time-out (16 s at most).
+/// The same check over many runs. Caching never makes the sender wait longer than plain TCP by more
+/// than one time-out (16 s at most).
 #[test]
 fn the_longest_stall_is_no_longer_than_without_nodes() {
     for config in [Config::paper(), Config::improved()] {

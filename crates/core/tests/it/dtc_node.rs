@@ -1,4 +1,4 @@
-//! One caching node, action by action (section IV of the paper).
+//! A single caching node, action by action (section IV of the paper).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,10 +15,11 @@ use bytes::Bytes;
 
 const MSS: u32 = 100;
 const ISN: u32 = 1000;
-/// A word that no chance but certainty takes, and one that every chance takes.
+/// Random words: with the first no event of a probability below 1 happens, with the second every
+/// event.
 const UNLUCKY: u32 = u32::MAX;
 const LUCKY: u32 = 0;
-/// The local round trip of the tests.
+/// The local round-trip time of the tests.
 const RTT: u64 = 200;
 
 fn ms(n: u64) -> Instant {
@@ -37,7 +38,7 @@ fn back() -> FlowKey {
     FlowKey { source: address(2), destination: address(1) }
 }
 
-/// The first octet of the n-th data segment, from 1.
+/// The first byte of the n-th data segment, from 1.
 fn at(n: u32) -> SeqNumber {
     SeqNumber(ISN + 1 + (n - 1) * MSS)
 }
@@ -74,7 +75,7 @@ fn data(n: u32) -> Segment {
     }
 }
 
-/// An acknowledgement that asks for the n-th segment and reports others.
+/// An acknowledgement that requests the n-th segment and reports others.
 fn ack(n: u32, reported: &[u32]) -> Segment {
     let block = |n: &u32| SackBlock { left: at(*n), right: at(*n + 1) };
     let options = Options { sack: reported.iter().map(block).collect(), ..Options::default() };
@@ -90,7 +91,7 @@ fn ack(n: u32, reported: &[u32]) -> Segment {
     }
 }
 
-/// A node, its clock, and what it has sent.
+/// A node, its clock, and the segments that it has sent.
 struct Bench {
     node: Node,
     now: u64,
@@ -101,8 +102,7 @@ impl Bench {
         Self { node: Node::new(config), now: 0 }
     }
 
-    /// After a handshake that took one local round trip, and an acknowledgement of the first
-    /// segment.
+    /// After a handshake of one local round trip, and an acknowledgement of the first segment.
     fn established(config: Config) -> Self {
         let mut bench = Self::new(config);
         bench.pass(syn(true));
@@ -131,7 +131,7 @@ impl Bench {
         assert_eq!(self.hand(&segment, LUCKY), Verdict::Hold, "{segment:?}");
     }
 
-    /// The blocks with which a segment goes on that does not go on as it was.
+    /// Options of a segment that the node must forward modified.
     fn rewritten(&mut self, segment: Segment) -> Options {
         match self.hand(&segment, LUCKY) {
             Verdict::Rewrite(options) => options,
@@ -160,7 +160,7 @@ impl Bench {
             .collect()
     }
 
-    /// The cached segment is this one: a repetition in its name comes out.
+    /// Whether this segment is cached: a retransmission on its behalf contains it.
     fn caches(&mut self, segment: &Segment) -> bool {
         let mut probe = Bench { node: self.node.clone(), now: self.now };
         probe.report(segment, LinkEvent::TimedOut);
@@ -216,7 +216,7 @@ fn action_2_what_the_link_did_not_acknowledge_is_locked() {
         (3, 1),
         "SYN, SYN-ACK, data"
     );
-    // 3.1: the acknowledgement opens the place, and stops the timer.
+    // 3.1: the acknowledgement unlocks the place and stops the timer.
     bench.pass(ack(3, &[]));
     bench.wait(10_000);
     assert_eq!(bench.sent(), []);
@@ -260,8 +260,8 @@ fn d15_a_segment_that_the_node_repeated_is_held_for_one_local_round_trip() {
     bench.pass(data(2));
 }
 
-/// A receiver refuses what is older than the newest timestamp that it has accepted (PAWS), so an
-/// old copy must not stand in for a new one.
+/// A receiver rejects segments older than the newest accepted timestamp (PAWS), so an old copy must
+/// not replace a new one.
 #[test]
 fn a_held_segment_leaves_its_timestamp_to_the_cached_one() {
     let stamped = |value| {
@@ -275,7 +275,7 @@ fn a_held_segment_leaves_its_timestamp_to_the_cached_one() {
     assert_eq!(bench.sent(), [stamped(5)]);
     bench.wait(100);
     bench.hold(stamped(9));
-    // A late double of the first changes nothing.
+    // A late duplicate of the first segment changes nothing.
     bench.hold(stamped(5));
     bench.wait(200);
     assert_eq!(bench.sent(), [stamped(9)]);
@@ -295,7 +295,7 @@ fn action_4_repeats_at_one_and_a_half_local_round_trips_until_it_gives_up() {
     }
     bench.wait(100_000);
     assert_eq!((bench.sent(), bench.node.counters().given_up), (vec![], 1));
-    // Its place is open again.
+    // Its place is unlocked again.
     bench.pass(data(3));
     assert_eq!(bench.node.counters().displaced, 1);
 }
@@ -353,7 +353,7 @@ fn action_3_2_waits_for_three_duplicates_where_segments_overtake_each_other() {
     assert_eq!(bench.sent(), [data(2)]);
 }
 
-/// Figure 3, node 7: it repeats segment 2, and tells upstream so.
+/// Figure 3, node 7: the node retransmits segment 2 and reports this upstream.
 #[test]
 fn action_3_3_repeats_what_is_missing_below_a_reported_segment() {
     let mut bench = Bench::established(Config::paper());
@@ -366,7 +366,8 @@ fn action_3_3_repeats_what_is_missing_below_a_reported_segment() {
     assert_eq!(bench.sent(), [data(3)]);
 }
 
-/// Figure 3, node 5: all gaps are filled, so the acknowledgement ends there (errata D10, D12).
+/// Figure 3, node 5: all gaps are filled, so the acknowledgement is not forwarded (errata D10,
+/// D12).
 #[test]
 fn action_3_3_holds_an_acknowledgement_whose_gaps_are_all_repaired() {
     let mut bench = Bench::established(Config::paper());
@@ -374,13 +375,13 @@ fn action_3_3_holds_an_acknowledgement_whose_gaps_are_all_repaired() {
     bench.wait(RTT + 1);
     bench.hold(ack(2, &[3, 4]));
     assert_eq!(bench.sent(), [data(2)]);
-    // Held only while the node makes good for it: locked, with a timer.
+    // Held back only while the node repairs the loss: locked, with a timer.
     assert_eq!(bench.node.next_timeout(), Some(ms(bench.now + 300)));
     bench.wait(100);
     bench.hold(ack(2, &[3, 4]));
     bench.wait(199);
     bench.hold(ack(2, &[3, 4]));
-    // No longer than one local time-out.
+    // Held back for at most one local time-out.
     bench.wait(1);
     assert_eq!(bench.rewritten(ack(2, &[3, 4])).sack.as_slice(), [SackBlock { left: at(2), right: at(5) }]);
 }
@@ -392,7 +393,7 @@ fn an_acknowledgement_that_tells_something_new_is_never_held() {
     assert_eq!(bench.hand(&data(3), LUCKY), Verdict::Forward);
     bench.wait(RTT + 1);
     bench.rewritten(ack(3, &[4]));
-    // Nor one that opens the window, nor one with data.
+    // Nor an acknowledgement that opens the window, nor one with data.
     bench.rewritten(Segment { window: 400, ..ack(3, &[4]) });
     bench.rewritten(Segment { payload: Bytes::from_static(b"x"), window: 400, ..ack(3, &[4]) });
     bench.hold(Segment { window: 400, ..ack(3, &[4]) });
@@ -491,15 +492,15 @@ fn flying_start_repeats_syn_at_once_and_measures_from_the_first() {
         bench.wait(100);
         bench.pass(syn_ack(true));
         assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(152)));
-        // The other direction: from the SYN-ACK to what answers it.
+        // The other direction: from the SYN-ACK to its answer.
         bench.wait(60);
         bench.pass(data(1));
         assert_eq!(bench.node.local_rtt(back(), &ack(1, &[])), Some(Duration::from_millis(60)));
     }
 }
 
-/// Section IV-C: they begin with TCP's initial time-out, in both directions, and where SYN and
-/// SYN-ACK are repeated.
+/// Section IV-C: connections start with TCP's initial time-out, in both directions, also when SYN
+/// and SYN-ACK are retransmitted.
 #[test]
 fn without_flying_start_the_handshake_is_not_measured() {
     for flying_start in [FlyingStart::Off, FlyingStart::On] {
@@ -522,7 +523,7 @@ fn without_flying_start_the_handshake_is_not_measured() {
         bench.pass(data(1));
         let answer = (flying_start == FlyingStart::On).then_some(Duration::from_millis(60));
         assert_eq!(known(&bench)[1], answer, "{flying_start:?}");
-        // The first data is measured either way.
+        // The first data is measured in both cases.
         bench.wait(RTT);
         bench.pass(ack(2, &[]));
         let first = Duration::from_millis(RTT);
@@ -542,7 +543,8 @@ fn flying_start_does_not_measure_the_time_out_of_the_end() {
     assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(150)));
 }
 
-/// A neighbour that has missed the link acknowledgement repeats the SYN that is on its way already.
+/// A neighbour that has missed the link acknowledgement retransmits the SYN, which is already on
+/// its way.
 #[test]
 fn flying_start_measures_from_the_first_of_a_neighbours_repetitions() {
     let mut bench = Bench::new(Config::paper());
@@ -563,12 +565,12 @@ fn sack_is_offered_for_an_end_that_does_not_speak_it_and_kept_from_it() {
     bench.pass(data(1));
     bench.wait(2 * RTT);
     assert_eq!(bench.rewritten(ack(1, &[3])).sack, SackBlocks::EMPTY);
-    // What the node repeats of the SYN offers it too.
+    // The node's retransmission of the SYN also offers SACK.
     let mut bench = Bench::new(Config::paper());
     bench.rewritten(syn(false));
     bench.report(&syn(true), LinkEvent::TimedOut);
     assert_eq!(bench.sent(), [syn(true)]);
-    // The next node sees an end that speaks it.
+    // The next node sees an endpoint that supports SACK.
     let mut bench = Bench::new(Config::paper());
     bench.pass(syn(true));
     bench.pass(syn_ack(true));
@@ -602,7 +604,7 @@ fn custody_locks_until_the_next_hop_has_it() {
     bench.wait(25);
     bench.report(&data(2), LinkEvent::TimedOut);
     assert_eq!(bench.sent(), [data(2)]);
-    // Upstream has missed an acknowledgement of the link as well.
+    // The upstream node has also missed a link acknowledgement.
     bench.hold(data(2));
     bench.report(&data(2), LinkEvent::Acknowledged);
     bench.hold(data(2));
@@ -611,7 +613,7 @@ fn custody_locks_until_the_next_hop_has_it() {
     bench.report(&data(4), LinkEvent::Acknowledged);
     bench.wait(5000);
     assert_eq!(bench.sent(), []);
-    // The sender's own repetition, much later, goes through.
+    // The sender's own retransmission, much later, passes.
     bench.pass(data(4));
 }
 
@@ -678,7 +680,7 @@ fn data_that_the_receiver_has_is_answered_a_few_times() {
     }
     bench.pass(data(1));
     assert_eq!(bench.sent(), []);
-    // A keep-alive is for the receiver alone.
+    // A keep-alive is for the receiver only.
     bench.pass(ack(2, &[]));
     bench.pass(Segment { seq: at(2) - 1, payload: Bytes::from_static(b"?"), ..data(1) });
 }
@@ -691,7 +693,7 @@ fn state_of_another_connection_does_not_answer_for_long() {
     bench.pass(ack(51, &[]));
     bench.wait(5000);
     bench.hold(data(10));
-    // Whatever the receiver says sets it right.
+    // Any segment of the receiver corrects the state.
     bench.pass(ack(10, &[]));
     for n in 10..20 {
         bench.wait(1000);
@@ -699,7 +701,7 @@ fn state_of_another_connection_does_not_answer_for_long() {
         bench.report(&data(n), LinkEvent::Acknowledged);
         bench.pass(ack(n + 1, &[]));
     }
-    // And if it says nothing, the data pass after three answers.
+    // If the receiver is silent, the data pass after three answers.
     let mut bench = Bench::established(Config::improved());
     bench.pass(data(50));
     bench.pass(ack(51, &[]));
@@ -739,7 +741,7 @@ fn more_places_hold_more_segments() {
     assert_eq!(bench.sent(), []);
 }
 
-/// Another sender's segment of data.
+/// A data segment of another sender.
 fn other(port: u16) -> Segment {
     Segment { src_port: port, ..data(1) }
 }
@@ -768,14 +770,15 @@ fn the_connection_silent_for_longest_makes_room_once_it_is_silent_for_a_second()
     bench.pass(other(12));
     bench.pass(other(13));
     assert_eq!(bench.evicted_and_stateless(), (1, 87), "11 is evicted, not 12");
-    // The segment that was locked for 11 is repeated all the same.
+    // The segment that was locked for 11 is still retransmitted.
     bench.wait(3000);
     assert_eq!(bench.sent(), [other(11)]);
 }
 
-/// Segments of a connection that has lost its place, or never had one, stay in the cache. The same
-/// ends begin anew with the same numbers, as after a boot, and cut the stream differently. The new
-/// SYN passes the node soon after, or it takes another route and an idle time has passed.
+/// Segments of a connection that has lost its state, or never had one, stay in the cache. The same
+/// endpoints start again with the same numbers, as after a boot, and segment the stream
+/// differently. Either the new SYN passes the node soon after, or it takes another route and an
+/// idle time has passed.
 #[test]
 fn a_new_connection_is_sent_nothing_of_a_former_one_between_the_same_ends() {
     for (evicted, syn_passes) in [(false, true), (true, true), (false, false), (true, false)] {
@@ -833,8 +836,8 @@ fn a_new_connection_is_sent_nothing_of_a_former_one_between_the_same_ends() {
     }
 }
 
-/// Segment 2 took another route. The receiver has segment 1 all the same, and no copy of it is
-/// sent. The state of the connection does not change: the number may be forged.
+/// Segment 2 took another route. The receiver also has segment 1, and no copy of it is sent. The
+/// state of the connection does not change, because the number may be forged.
 #[test]
 fn an_acknowledgement_of_more_than_was_seen_frees_the_cache() {
     for config in [Config::paper(), Config::improved()] {
@@ -861,17 +864,17 @@ fn a_connection_without_room_for_its_state_has_its_segments_cached() {
     assert_eq!(bench.evicted_and_stateless(), (0, 1));
     bench.report(&other(12), LinkEvent::TimedOut);
     assert_eq!(bench.sent(), [other(12)]);
-    // No segment of it is held back: its state is not known.
+    // No segment of the connection is held back, because its state is unknown.
     bench.pass(other(12));
-    // A segment that the receiver has is not repeated.
+    // A segment that the receiver has is not retransmitted.
     let acks = Segment { dst_port: 12, ..ack(2, &[]) };
     assert_eq!(bench.node.handle_segment(ms(bench.now), back(), &acks, LUCKY), Verdict::Forward);
     bench.wait(60_000);
     assert_eq!(bench.sent(), []);
 }
 
-/// One place and many connections: all that waits for its report does not keep out what is known to
-/// be lost.
+/// One place and many connections: segments that wait for their link reports do not keep out a
+/// segment that is known to be lost.
 #[test]
 fn a_lost_segment_takes_the_place_of_one_that_the_link_still_has() {
     let mut bench = Bench::new(Config { cache_segments: 1, ..Config::improved() });
@@ -884,7 +887,8 @@ fn a_lost_segment_takes_the_place_of_one_that_the_link_still_has() {
         assert_eq!(bench.sent(), std::slice::from_ref(segment));
         bench.report(segment, LinkEvent::Acknowledged);
     }
-    // Two that take turns would go on for ever: what was repeated stays until the link has it.
+    // Two segments that displace each other would continue forever: a retransmitted one stays until
+    // the link has delivered it.
     bench.pass(other(21));
     bench.pass(other(22));
     bench.report(&other(21), LinkEvent::TimedOut);
@@ -920,16 +924,16 @@ fn a_repeated_acknowledgement_keeps_what_it_said() {
         ..ack(3, &[])
     };
     assert_eq!(repeated(&echo, &[]), std::slice::from_ref(&echo));
-    // Data say the same, and later: a repetition would be older than what the receiver has.
+    // Data carries the same number later: a retransmission would be older than the receiver's data.
     let data = Segment { payload: Bytes::from_static(b"data"), ..ack(3, &[]) };
     assert_eq!(repeated(&ack(3, &[]), &[data]), []);
-    // What a node would leave out means something.
+    // The option that a node would drop has a meaning.
     let mut multipath = ack(3, &[]);
     multipath.mptcp.set_dss(Dss::default().with_data_ack(WireDsn::Short(7)));
     assert_eq!(repeated(&multipath, &[]), []);
 }
 
-/// What holds back an acknowledgement or data looks at what else they say.
+/// Before the node holds back an acknowledgement or data, it checks their other contents.
 #[test]
 fn a_segment_that_says_something_new_passes() {
     let config = Config { cache_segments: 4, ..Config::paper() };
@@ -945,7 +949,7 @@ fn a_segment_that_says_something_new_passes() {
     let mut bench = Bench::established(Config { cache_segments: 4, ..Config::improved() });
     bench.pass(data(2));
     bench.hold(data(2));
-    // The end sends something else in its place.
+    // The endpoint sends other data in its place.
     let changed = Segment { payload: Bytes::from(vec![9; MSS as usize]), ..data(2) };
     bench.pass(changed.clone());
     bench.report(&changed, LinkEvent::TimedOut);
@@ -958,8 +962,8 @@ fn a_segment_that_says_something_new_passes() {
     bench.pass(Segment { window: 299, ..answer });
 }
 
-/// Whatever claims to be of a connection and does not fit it: its state and its cache stay, and
-/// what its ends send passes (RFC 9293 section 3.10.7.4, RFC 5961).
+/// Segments that claim to belong to a connection and do not fit it change neither its state nor its
+/// cache, and the segments of its endpoints pass (RFC 9293 section 3.10.7.4, RFC 5961).
 #[test]
 fn a_forged_or_stale_segment_changes_nothing() {
     let far = [1 << 21, 1 << 30, 1 << 31, 3 << 30];
@@ -1020,8 +1024,8 @@ fn state_leaves_with_rst_with_both_fins_and_with_silence() {
     bench.report(&data(2), LinkEvent::TimedOut);
     bench.pass(Segment { flags: Flags::RST, payload: Bytes::new(), ..data(3) });
     assert_eq!((bench.node.connections(), bench.node.next_timeout()), (0, None));
-    // From an end that only acknowledges; and to an end whose SYN is refused (RFC 9293 section
-    // 3.10.7.3).
+    // From an endpoint that only acknowledges, and to an endpoint whose SYN is refused (RFC 9293
+    // section 3.10.7.3).
     let mut bench = Bench::established(Config::paper());
     bench.pass(Segment { flags: Flags::RST, ..ack(2, &[]) });
     assert_eq!(bench.node.connections(), 0);
@@ -1092,7 +1096,8 @@ fn data_with_an_acknowledgement_of_something_new_always_pass() {
     bench.hold(Segment { ack: answer.seq_end(), ..data(2) });
 }
 
-/// Whatever arrives: no panic, no growth, nothing said that was not said before.
+/// For any input the node does not panic, does not grow, and sends nothing that was not sent
+/// before.
 #[test]
 fn nonsense_is_survived() {
     for seed in 0..2000 {
@@ -1118,7 +1123,7 @@ fn nonsense_is_survived() {
                     seen.push(segment);
                 }
                 2 => {
-                    // The link layer reports on what it was given.
+                    // The link layer reports on a segment that it was given.
                     let Some(known) = seen.last().map(|_| &seen[prng.below(seen.len() as u64) as usize])
                     else {
                         continue;

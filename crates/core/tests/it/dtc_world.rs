@@ -14,33 +14,33 @@ use bytes::Bytes;
 pub(crate) const MSS: u32 = 100;
 const HOP: Duration = Duration::from_millis(22);
 const LINK_TIMEOUT: Duration = Duration::from_millis(25);
-/// A segment leaves the sender no sooner after the one before: 3.5 hops (erratum D8).
+/// Least time between two segments of the sender: 3.5 hops (erratum D8).
 const SPACING: Duration = Duration::from_millis(77);
 const WINDOW: u32 = 3;
 
-/// What a run is about.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     pub(crate) hops: usize,
-    /// Loss of data frames per mille; the others follow from it.
+    /// Loss of data frames per mille; the other loss rates follow from it.
     pub(crate) loss: u32,
     pub(crate) segments: u32,
     pub(crate) node: Option<Config>,
     pub(crate) seed: u64,
     pub(crate) isn: u32,
-    /// Extra delay of a frame, up to so many milliseconds: frames overtake each other.
+    /// Extra delay of a frame, up to this number of milliseconds: frames overtake each other.
     pub(crate) jitter: u64,
-    /// Per mille of frames that arrive twice.
+    /// Per mille of frames that are duplicated.
     pub(crate) duplicates: u64,
-    /// Mean seconds between two reboots of one of the nodes; 0 is never.
+    /// Mean time between two reboots of a node in seconds; 0 means never.
     pub(crate) reboots: u64,
-    /// Per mille of acknowledgements that pass by every node.
+    /// Per mille of acknowledgements that bypass every node.
     pub(crate) detours: u64,
-    /// Without: the links report nothing.
+    /// Whether the links report losses.
     pub(crate) link_reports: bool,
-    /// The time that a run may take at most.
+    /// Largest time of a run.
     pub(crate) limit: Duration,
-    /// Without: the sender offers no SACK.
+    /// Whether the sender offers SACK.
     pub(crate) sender_sack: bool,
 }
 
@@ -73,15 +73,15 @@ pub(crate) struct Outcome {
     pub(crate) retransmissions: u64,
     pub(crate) seconds: f64,
     pub(crate) nodes: Vec<Counters>,
-    /// The longest time that the sender went without an acknowledgement of something new.
+    /// The longest time without an acknowledgement of new data at the sender.
     pub(crate) longest_stall: Duration,
 }
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// Reaches that position of the chain.
+    /// A segment arrives at that position of the chain.
     Arrive(usize, Segment),
-    /// The link layer of that node reports on what it sent.
+    /// The link layer of that node reports on a segment.
     Report(usize, Segment, LinkEvent),
     SenderTimer,
     NodeTimer(usize),
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// One transmission of a frame by the node at that position.
+    /// Transmits a frame once from the node at that position.
     fn send(&mut self, from: usize, segment: Segment) {
         let handshake = segment.flags.contains(Flags::SYN) || !self.sender.data_begun;
         let is_data = segment.src_port == 1;
@@ -486,10 +486,10 @@ impl Sender {
     }
 }
 
-/// Buffers what is out of order, reports it by SACK, acknowledges at once (erratum D22).
+/// Buffers out-of-order data, reports it by SACK, and acknowledges immediately (erratum D22).
 #[derive(Default)]
 struct Receiver {
-    /// Octets delivered in order.
+    /// Bytes delivered in order.
     next: u32,
     held: BTreeMap<u32, Bytes>,
     sack: bool,

@@ -1,6 +1,6 @@
-//! The transports, driven from outside.
+//! Tests of the transports from outside of the crate.
 //!
-//! One binary for all files: linking one per file would take longer than compiling them.
+//! All files share one binary, because linking one per file would take longer than compiling them.
 
 mod aodv_allocations;
 mod aodv_discovery;
@@ -43,6 +43,6 @@ mod tcp_westwood;
 
 use anabranch_testkit::counting::Counting;
 
-/// Serves all tests of this binary; each thread has counters of its own.
+/// Serves all tests of this binary; each thread has its own counters.
 #[global_allocator]
 static COUNTING: Counting = Counting;

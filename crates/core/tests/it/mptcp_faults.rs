@@ -1,4 +1,4 @@
-//! Paths that die, peers that do not understand, proofs that are wrong, windows that are small.
+//! Failing paths, peers without MPTCP, wrong HMACs, small windows.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -56,8 +56,8 @@ fn a_path_that_dies_takes_nothing_with_it() {
         let closed = |event: &Event| matches!(event, Event::SubflowClosed(i, _) if *i == id);
         assert!(world.client.events.iter().any(closed), "{:?}", world.client.events);
         assert!(world.client.mptcp().info().reinjections > 0);
-        // Once the second path alone carries it, it takes 5 s; a path that dies costs time-outs,
-        // not minutes.
+        // The second path alone needs 5 s for the data; a failing path costs time-outs, not
+        // minutes.
         let all_there = world.server.events.contains(&Event::PeerClosed);
         assert!(all_there);
     }
@@ -89,14 +89,14 @@ fn a_subflow_that_is_closed_is_opened_again() {
         w.server.inbox.len() == 500_000 && w.server.events.contains(&Event::SubflowEstablished(SubflowId(2)))
     }));
     assert!(world.server.inbox == octets(5, 500_000));
-    // The last one stays.
+    // The last subflow stays.
     let now = world.now;
     world.client.mptcp().close_subflow(now, SubflowId(2));
     world.client.mptcp().close_subflow(now, SubflowId(0));
     assert!(world.client.mptcp().subflow_info(SubflowId(0)).unwrap().ready);
 }
 
-/// What a peer that knows nothing of MPTCP, or something between, makes of segments.
+/// Removes the MPTCP options of segments, as a peer or a middlebox without MPTCP does.
 fn strips(only: fn(End, &Segment) -> bool) -> impl FnMut(Instant, End, PathId, &mut Segment) -> Verdict {
     move |_, end, _, segment| {
         if only(end, segment) {
@@ -112,7 +112,7 @@ fn without_the_option_it_is_plain_tcp() {
         |_, _| true,
         |end, segment| end == End::Client && segment.flags.contains(Flags::SYN),
         |end, segment| end == End::Server && segment.flags.contains(Flags::SYN),
-        // The handshake passes, later options do not.
+        // The handshake passes; later options do not.
         |_, segment| !segment.flags.contains(Flags::SYN),
     ];
     for (i, case) in cases.into_iter().enumerate() {
@@ -215,7 +215,7 @@ fn a_window_that_closes_is_probed() {
     world.run_until(at(20), |_| false);
     assert!(world.server.mptcp().info().readable >= 9_000, "{:?}", world.server.mptcp().info());
     let deaf = world.now + Duration::from_secs(5);
-    // Every word that the window has opened is lost for a while.
+    // All segments that open the window are lost for a while.
     world.rule = Some(Box::new(move |now, end, _, _| {
         let drop = end == End::Server && now < deaf;
         count.set(count.get() + u32::from(drop));
@@ -361,8 +361,8 @@ proptest! {
     }
 }
 
-/// RFC 8684 section 3.2: the third segment of a join is repeated until the fourth comes; the
-/// listener, for whom the subflow is open already, answers each time.
+/// RFC 8684 section 3.2: the third segment of a join is repeated until the fourth arrives. The
+/// listener, whose subflow is already open, answers each time.
 #[test]
 fn a_join_whose_fourth_segment_is_lost_is_open_after_the_next() {
     let mut world = World::new(config(), config(), two_paths(), 31);
@@ -383,7 +383,7 @@ fn a_join_whose_fourth_segment_is_lost_is_open_after_the_next() {
     assert!(second.ready && second.tcp.bytes_acked > 500_000, "{second:?}");
 }
 
-/// What a dead path held goes out on the other, and a subflow that paces does not wait for an
+/// The data of a failed path is sent on the other path. A subflow with pacing does not wait for an
 /// acknowledgement between two of these segments.
 #[test]
 fn a_paced_subflow_repeats_for_a_dead_one_at_its_pace() {

@@ -1,4 +1,4 @@
-//! The predictive scheduler against each path alone.
+//! The predictive scheduler compared with each path alone.
 
 use crate::mptcp_world::{Path, World};
 use anabranch_core::mptcp::{Config, SchedulerKind};
@@ -7,7 +7,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 
-/// Seconds until the last octet is there, on average over so many games of chance.
+/// Seconds until the last byte arrives, averaged over this number of random runs.
 fn completion(paths: &[Path], scheduler: SchedulerKind, octets: usize, games: u64) -> f64 {
     let tcp = tcp::Config { mss: 1000, ..tcp::Config::default() };
     let config = Config { scheduler, tcp, ..Config::default() };
@@ -22,8 +22,8 @@ fn completion(paths: &[Path], scheduler: SchedulerKind, octets: usize, games: u6
     (0..games).map(game).sum::<f64>() / games as f64
 }
 
-/// A setting: two or three paths of unequal rate, delay and loss. The owner begins on that which is
-/// the best alone, and tells the service time and the loss of each.
+/// A setting: two or three paths of unequal rate, delay and loss. The owner starts on the best
+/// single path, and supplies the service time and the loss of each path.
 struct Setting {
     paths: Vec<Path>,
     octets: usize,
@@ -38,7 +38,7 @@ fn setting(seed: u64, loss: u64, games: u64) -> Setting {
             let loss = prng.below(loss + 1);
             let mut path = Path::new(50_000 << prng.below(6), 5 + prng.below(150));
             path.facts.loss = Some(loss as f64 / 1_000.0);
-            // No queue overflows: what is lost is said.
+            // No queue overflows: the only losses are the configured ones.
             Path { loss, dice: seed << 8 | i, queue: Duration::from_secs(20), ..path }
         })
         .collect();
@@ -52,7 +52,7 @@ fn setting(seed: u64, loss: u64, games: u64) -> Setting {
     Setting { paths, octets, best: times[first] }
 }
 
-/// Time over all paths to that of the best alone, for 50 settings, in order.
+/// Time over all paths relative to the best single path, for 50 settings, in ascending order.
 fn ratios(scheduler: SchedulerKind, loss: u64, games: u64) -> Vec<f64> {
     let ratio = |seed| {
         let Setting { paths, octets, best } = setting(seed, loss, games);
@@ -70,16 +70,16 @@ fn never_slower_than_the_best_path_alone() {
     assert!(ratios[25] < 0.85, "median {}", ratios[25]);
 }
 
-/// Which segments are lost is chance, so the mean of some runs is compared.
+/// Losses are random, so the mean of several runs is compared.
 #[test]
 fn nor_where_segments_are_lost() {
     let ratios = ratios(SchedulerKind::Predictive, 30, 8);
-    // One of these 50 is at 1.029: eight games do not average out all of chance.
+    // One of these 50 is at 1.029: eight runs do not average out all randomness.
     assert!(ratios[48] <= 1.02 && ratios[49] <= 1.05, "{ratios:.3?}");
     assert!(ratios[25] < 0.85, "median {}", ratios[25]);
 }
 
-/// The fastest first is what the predictive one is there to better.
+/// The predictive scheduler must be better than the one that uses the fastest path first.
 #[test]
 fn the_conventional_scheduler_can_be_slower_than_one_path() {
     let ratios = ratios(SchedulerKind::FastestRtt, 0, 1);

@@ -1,5 +1,5 @@
-//! The send buffer of a multipath connection changes while it lives: nothing is lost, and it never
-//! holds more than it may.
+//! The size of the send buffer of a multipath connection changes during a transfer: no data is
+//! lost, and the buffer never exceeds its limit.
 
 use crate::mptcp_world::{Path, World};
 use anabranch_core::mptcp::{Config, Event};
@@ -47,8 +47,8 @@ fn growing_makes_room_at_once_and_shrinking_drops_nothing() {
     assert!(world.server.inbox == sent, "octets differ");
 }
 
-/// Sizes change at random over lossy paths of which one goes and comes back: what is kept, by
-/// subflows too, is never more than the limit, or than what was there when that was lowered.
+/// Random sizes over lossy paths, one of which fails and returns. The stored data, including that
+/// kept by subflows, never exceeds the limit, or the amount stored when the limit was lowered.
 #[test]
 fn never_more_is_kept_than_the_limit() {
     for seed in 0..20 {

@@ -1,4 +1,5 @@
-//! Two ends, several paths: bit-exact both ways and torn down, whatever the paths do.
+//! Two endpoints and several paths: data arrives intact in both directions, and the connection
+//! closes, for any behaviour of the paths.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -29,7 +30,7 @@ fn config(scheduler: SchedulerKind) -> Config {
     Config { scheduler, tcp: tcp::Config { mss: 1000, ..tcp::Config::modern() }, ..Config::default() }
 }
 
-/// A world that sends `up` and `down` octets and closes; both must arrive.
+/// Sends `up` and `down` bytes and closes; both must arrive.
 fn exchange(world: &mut World, up: usize, down: usize, seconds: u64) {
     let (there, back) = (octets(1, up), octets(2, down));
     world.client.outbox = there.clone();
@@ -83,11 +84,11 @@ fn losses_and_reordering_do_not_show() {
     }
 }
 
-/// A handshake of which a segment is lost leaves nothing behind that stops the server from sending.
+/// After the loss of any handshake segment, the server can still send.
 #[test]
 fn a_lost_part_of_the_handshake_stops_nothing() {
     for scheduler in SCHEDULERS {
-        // The SYN, the SYN-ACK, the acknowledgement, and the server's answer to that. With and
+        // The SYN, the SYN-ACK, the acknowledgement, and the server's answer to it, with and
         // without data.
         for (lost, down) in (0..4).flat_map(|lost| [(lost, 50_000), (lost, 0)]) {
             let mut world =
@@ -102,7 +103,7 @@ fn a_lost_part_of_the_handshake_stops_nothing() {
     }
 }
 
-/// The fastest first. Remembers the bounds of the windows.
+/// Uses the fastest path first and records the bounds of the windows.
 #[derive(Debug)]
 struct Watching;
 
@@ -142,9 +143,9 @@ fn a_further_subflow_may_have_a_tcp_of_its_own() {
     assert_eq!(bounds, [(0, 2, 12), (1, 3, 5)]);
 }
 
-/// With one acknowledgement for a window, asked for by PSH, a scheduler that holds a path back
-/// before its window is full must ask with the last segment: the acknowledgement would wait for
-/// more, and the path with it.
+/// With one acknowledgement per window, requested by PSH, a scheduler that holds a path back before
+/// its window is full must set PSH on the last segment. Otherwise the acknowledgement would wait
+/// for more data, and the path for the acknowledgement.
 #[test]
 fn a_path_that_is_held_back_does_not_wait_for_its_acknowledgement() {
     let mut config = config(SchedulerKind::Predictive);
@@ -156,12 +157,13 @@ fn a_path_that_is_held_back_does_not_wait_for_its_acknowledgement() {
     world.client.outbox = data.clone();
     assert!(world.run_until(Instant::ZERO + Duration::from_secs(60), |w| w.server.inbox.len() == data.len()));
     assert!(world.server.inbox == data);
-    // Over 8 s the slow path can carry 100,000 octets.
+    // In 8 s the slow path can carry 100,000 bytes.
     let slow = world.client.mptcp().subflow_info(SubflowId(1)).expect("it was opened");
     assert!(slow.bytes_assigned > 50_000, "{} octets in {}", slow.bytes_assigned, world.now);
 }
 
-/// Subflows that pace offer no more room than what may leave now, and wake when more may.
+/// Subflows with pacing offer no more space than may be sent now, and wake up when more may be
+/// sent.
 #[test]
 fn paced_subflows_carry_everything() {
     for scheduler in SCHEDULERS {

@@ -1,5 +1,5 @@
 //! Two multipath connections, several paths with rate, delay, queue, loss and reordering, and a
-//! clock that jumps to the next thing that happens. Ties are broken by the order of sending.
+//! clock that jumps to the next event. Events at the same time keep the order of sending.
 
 #![allow(unreachable_pub, reason = "its items are named as those of a library")]
 
@@ -12,32 +12,32 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::{Buf, Bytes};
 
-/// An end.
+/// An endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum End {
     Client,
     Server,
 }
 
-/// What a path is like, in both directions.
+/// Properties of a path in both directions.
 #[derive(Clone, Debug)]
 pub struct Path {
     pub bit_per_s: u64,
-    /// One way.
+    /// One-way delay.
     pub delay: Duration,
-    /// Of 1,000 segments, per direction.
+    /// Number of lost segments of 1,000, for each direction.
     pub loss: u64,
-    /// Segments of 100 that come up to 3 delays later.
+    /// Number of segments of 100 that arrive up to 3 delays late.
     pub reorder: u64,
-    /// What waits for longer is dropped.
+    /// Segments that would wait longer are dropped.
     pub queue: Duration,
-    /// Nothing passes from one instant to the other.
+    /// The path is down between these two times.
     pub down: Option<(Instant, Instant)>,
-    /// Its own chance: equal ones lose the same segments.
+    /// Seed of the path: equal seeds lose the same segments.
     pub dice: u64,
-    /// What the client is told.
+    /// The path information given to the client.
     pub facts: PathFacts,
-    /// How the client's subflow behaves, if not as the first.
+    /// Configuration of the client's subflow, if it differs from the first.
     pub tcp: Option<tcp::Config>,
 }
 
@@ -60,7 +60,7 @@ impl Path {
     }
 }
 
-/// What becomes of a segment, besides what its path does.
+/// Fate of a segment, in addition to the effects of its path.
 pub enum Verdict {
     Pass,
     Drop,
@@ -77,7 +77,7 @@ pub struct Side {
     pub inbox: Vec<u8>,
     pub events: Vec<Event>,
     pub sent: u64,
-    /// Local port, by path and remote port, and the reverse.
+    /// Subflows by path and client port.
     ports: BTreeMap<(PathId, u16), SubflowId>,
 }
 
@@ -87,8 +87,7 @@ pub struct World {
     pub server: Side,
     pub paths: Vec<Path>,
     pub config: Config,
-    /// Whether the client opens subflows on the paths beyond the first, and again when they are
-    /// closed.
+    /// Whether the client opens subflows on the further paths, and again when they are closed.
     pub joins: bool,
     pub rejoins: bool,
     pub rule: Option<Rule>,
@@ -169,7 +168,7 @@ impl World {
         }
     }
 
-    /// Until both ends are closed.
+    /// Runs until both endpoints are closed.
     pub fn run_to_end(&mut self, seconds: u64) -> bool {
         self.run_until(Instant::ZERO + Duration::from_secs(seconds), |world| {
             let over = |side: &Side| side.events.iter().any(|e| matches!(e, Event::Closed(_)));

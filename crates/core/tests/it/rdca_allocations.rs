@@ -1,5 +1,5 @@
-//! In steady state, losses and repetitions included, neither sender nor sink allocates anything for
-//! a packet; the payload is handed on as it came.
+//! In the steady state, including losses and retransmissions, neither sender nor sink allocates
+//! memory for a packet; payloads are passed on without copying.
 
 use anabranch_core::rdca::{Config, Incarnation, Message, PeerId, Sender, Seq, Sink, SinkEvent};
 use anabranch_core::time::{Duration, Instant};
@@ -10,7 +10,7 @@ struct Pair {
     now: Instant,
     sender: Sender,
     sink: Sink,
-    /// What is under way, a round late.
+    /// Messages in transit, delivered one round later.
     up: Vec<Message>,
     down: Vec<Message>,
     delivered: u32,
@@ -21,7 +21,7 @@ impl Pair {
     fn round(&mut self, payload: &Bytes) {
         self.now += Duration::from_millis(20);
         let now = self.now;
-        // It may be refused while a loss is repaired.
+        // The sender may refuse the packet while it repairs a loss.
         let _ = self.sender.write(now, payload.clone());
         for message in self.up.drain(..) {
             self.sink.handle_message(now, PeerId(7), &message);
@@ -63,7 +63,7 @@ fn packets_allocate_nothing() {
             delivered: 0,
             datagrams: 0,
         };
-        // A slice, as drivers hand it in: it is shared already.
+        // A slice as in drivers: the buffer is already shared.
         let payload = Bytes::from(vec![0_u8; 284]).slice(..283);
         for _ in 0..2_000 {
             pair.round(&payload);

@@ -1,5 +1,5 @@
-//! No loss in silence: every packet that was taken arrives once and in order, or its application is
-//! told. The long form is `cargo xtask campaign rdca-faults`.
+//! No silent loss: every accepted packet is delivered once and in order, or reported to the
+//! application. The long form is `cargo xtask campaign rdca-faults`.
 
 use anabranch_testkit::rdca::{Faults, fault_run};
 
@@ -14,8 +14,7 @@ fn random_faults_lose_nothing_in_silence() {
         complete += u32::from(run.complete);
         told += u32::from(run.told > 0);
     }
-    // The runs are as hard as they are meant to be, and most of what was taken arrives all the
-    // same.
+    // The faults are as hard as intended, and most accepted packets still arrive.
     assert!(complete >= 150 && told >= 40, "{complete} complete, {told} told");
     assert!(sum.delivered * 10 >= sum.accepted * 8, "{sum:?}");
 }

@@ -1,4 +1,4 @@
-//! Clocks, hops and senders that are at fault, and the senders beside them.
+//! Faulty clocks, hops and senders, and their effect on other senders.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use anabranch_core::time::Duration;
 use anabranch_testkit::rdca::{Case, Change, Link, Source, Way, World, step_run};
 use anabranch_wire::rdca::Message;
 
-/// As a clock is that was unset until the first answer of a time server.
+/// A clock that is not set until the first answer of a time server.
 #[test]
 fn a_clock_that_is_set_back_by_minutes_stops_no_sender() {
     for step in [-1_500, -10_000, -60_000, -600_000, -1_800_000] {
@@ -23,8 +23,8 @@ fn a_clock_that_is_set_back_by_minutes_stops_no_sender() {
     }
 }
 
-/// Senders that join `apart` one after the other, with a packet every `every`, over a bottleneck of
-/// 20 ms.
+/// Senders that join one after the other at intervals of `apart`, each with a packet every `every`,
+/// over a bottleneck with a path of 20 ms.
 fn crowd(senders: u64, apart: Duration, every: Duration, service: Duration, config: Config) -> World {
     let source = |i| {
         let mut source = Source::new(every, u32::MAX);
@@ -37,7 +37,8 @@ fn crowd(senders: u64, apart: Duration, every: Duration, service: Duration, conf
     world
 }
 
-/// A quarter of the path is in use. One sender of ten loses 20 packets every 3 s on its own hop.
+/// A quarter of the capacity is in use. One sender of ten loses 20 packets every 3 s on its own
+/// hop.
 #[test]
 fn an_outage_of_one_senders_own_hop_slows_no_other() {
     let (ms, us) = (Duration::from_millis, Duration::from_micros);
@@ -59,8 +60,8 @@ fn an_outage_of_one_senders_own_hop_slows_no_other() {
     }
 }
 
-/// One of 50 senders claims once a second, in a copy of its last packet, that its round trip is an
-/// hour.
+/// One of 50 senders claims a round-trip time of an hour once a second, in a copy of its last
+/// packet.
 #[test]
 fn a_forged_round_trip_does_not_stop_the_sharing_of_a_full_queue() {
     let overflows = |forged: bool| {

@@ -1,11 +1,11 @@
-//! What the protocol makes of a bottleneck: rate, delay, control load, shares.
+//! Results of the protocol at a bottleneck: rate, delay, control load, shares.
 
 use anabranch_core::rdca::{Config, Message};
 use anabranch_core::time::Duration;
 use anabranch_testkit::rdca::{Link, Source, World};
 
 struct Figures {
-    /// Octets of payload per second, of each sender.
+    /// Payload of each sender in bytes per second.
     rates: Vec<f64>,
     delay: f64,
     control: f64,
@@ -13,8 +13,8 @@ struct Figures {
     congestions: usize,
 }
 
-/// `senders` that each offer `offered` datagrams a second for 100 s over a bottleneck of `capacity`
-/// a second.
+/// Runs `senders` that each offer `offered` datagrams per second for 100 s, over a bottleneck of
+/// `capacity` datagrams per second.
 fn measure(config: Config, senders: u64, offered: f64, capacity: f64, jitter_ms: u64, loss: u64) -> Figures {
     let period = Duration::from_secs_f64(1.0 / offered);
     let source = |i| {
@@ -65,7 +65,7 @@ fn an_overload_fills_the_path_and_not_its_queue() {
         let f = measure(Config::default(), 1, offered, capacity, 5, 0);
         assert!(f.rates[0] >= 0.97 * capacity * 283.0, "{:?} of {capacity}", f.rates);
         assert_eq!(f.overflows, 0, "the queue takes 50");
-        // What waits at the sender is most of it: up to eight packets.
+        // Most of the delay is queueing at the sender: up to eight packets.
         assert!(f.delay < 0.2 + 8.0 / capacity && f.control < 0.02, "{} {}", f.delay, f.control);
     }
 }
@@ -85,7 +85,8 @@ fn senders_share_an_overloaded_path() {
     assert!(sum >= 0.97 * 60.0 * 283.0 && jain(&f.rates) >= 0.95, "{:?}", f.rates);
 }
 
-/// The paper's trend alone, without our least waiting, rings without a queue (erratum H6).
+/// The paper's trend test without our least queueing delay reports congestion without a queue
+/// (erratum H6).
 #[test]
 fn h6_a_notification_without_a_queue_is_needless() {
     let ours = measure(Config::default(), 7, 13.3, 120.0, 10, 0);

@@ -1,4 +1,4 @@
-//! Each message, each time-out, each way to end.
+//! Tests of each message, each time-out and each way to end a stream.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ fn events(sender: &mut Sender) -> Vec<SenderEvent> {
     drain(|| sender.poll_event())
 }
 
-/// A sender that is open, with a round trip of 100 ms, at 100 ms.
+/// An open sender with a round-trip time of 100 ms, at 100 ms.
 fn open(config: SenderConfig) -> Sender {
     let mut sender = Sender::new(config, Incarnation(9), Seq(0));
     sender.open(at(0));
@@ -79,7 +79,7 @@ fn numbers(messages: &[Message]) -> Vec<u32> {
     data(messages).iter().map(|data| data.seq.0).collect()
 }
 
-/// Runs a sender alone until `end`; what it sends, and when.
+/// Runs a single sender until `end` and returns its messages with their times.
 fn run(sender: &mut Sender, from: Instant, end: Instant) -> Vec<(u64, Message)> {
     let mut sent = Vec::new();
     let mut now = from;
@@ -96,14 +96,14 @@ fn run(sender: &mut Sender, from: Instant, end: Instant) -> Vec<(u64, Message)> 
     panic!("a timer that was answered is still due");
 }
 
-/// Never asks on its own.
+/// A configuration without requests for confirmation.
 fn patient(config: SenderConfig) -> SenderConfig {
     SenderConfig { tail_after: Duration::from_secs(3600), confirm_every: None, ..config }
 }
 
 #[test]
 fn memory_is_what_the_documentation_says() {
-    // The figures are those of a 64-bit machine.
+    // The sizes are those of a 64-bit machine.
     if size_of::<usize>() != 8 {
         return;
     }
@@ -119,7 +119,7 @@ fn memory_is_what_the_documentation_says() {
 fn a_request_is_repeated_with_growing_waits_and_given_up() {
     let config = SenderConfig { request_tries: 4, ..SenderConfig::default() };
     let mut sender = Sender::new(config, Incarnation(9), Seq(5));
-    // Section 3.1: the first packet of the application begins it.
+    // Section 3.1: the application's first packet opens the stream.
     assert_eq!(sender.write(at(0), packet(1)), Ok(Seq(5)));
     let sent = run(&mut sender, at(0), at(60_000));
     let times: Vec<u64> = sent.iter().map(|(at, _)| *at).collect();
@@ -156,7 +156,7 @@ fn h17_the_round_trip_is_that_of_the_request_which_was_answered() {
 
 #[test]
 fn the_start_phase_sends_a_window_each_round_trip_and_grows() {
-    // Section 3.3.1, as printed: two packets at once, one window more each 0.4 s.
+    // Section 3.3.1, as printed: two packets in a burst, and the window grows by one every 0.4 s.
     let mut sender = open(SenderConfig::paper());
     let mut now = at(100);
     let mut counts = Vec::new();
@@ -167,7 +167,7 @@ fn the_start_phase_sends_a_window_each_round_trip_and_grows() {
         now += ms(100);
     }
     assert_eq!(counts, [2, 2, 2, 2, 3, 3, 3, 3, 4, 4]);
-    // Ours: the same number, spread.
+    // Our configuration: the same number of packets, paced.
     let mut sender = open(SenderConfig::default());
     while sender.write(at(100), packet(0)).is_ok() {}
     let sent = run(&mut sender, at(100), at(299));
@@ -198,7 +198,7 @@ fn h13_the_first_snack_begins_the_controlled_phase_at_w_by_rtt() {
     assert_eq!(sender.info().phase, Phase::Start);
     sender.handle_message(at(200), &snack(0, &[(0, 1)], at(200)));
     let info = sender.info();
-    // 2 packets of 300 octets in 100 ms, not the reported 6000 octets a second.
+    // 2 packets of 300 bytes in 100 ms, not the reported 6000 bytes per second.
     assert_eq!((info.phase, info.rate, info.window), (Phase::Controlled, 6000, 2));
 }
 
@@ -211,16 +211,17 @@ fn h7_h8_a_notification_sets_rate_and_window_and_the_window_follows() {
     sender.handle_message(at(200), &Message::Congestion(congestion));
     let info = sender.info();
     assert_eq!((info.phase, info.rate, info.window, info.rtt), (Phase::Controlled, 30_000, 20, ms(200)));
-    // H9: one octet a second more each 10 ms: after 30 s 33,000, and the window is recomputed.
+    // H9: the rate rises by one byte per second every 10 ms: 33,000 after 30 s, and the window is
+    // recomputed.
     for i in 1..=30 {
         sender.write(at(200 + 1000 * i), packet(0)).unwrap();
         run(&mut sender, at(200 + 1000 * i), at(200 + 1000 * i));
     }
     assert_eq!((sender.info().rate, sender.info().window), (33_000, 22));
-    // H8: never below two.
+    // H8: the window is never below two.
     sender.handle_message(at(31_000), &Message::Congestion(Report { interval: 900_000, ..congestion }));
     assert_eq!((sender.info().rate, sender.info().window), (333, 2));
-    // H16: a sink that knows no rate changes none.
+    // H16: a report without a rate does not change the rate.
     sender.handle_message(at(32_000), &Message::Congestion(Report { interval: 0, ..congestion }));
     assert_eq!(sender.info().rate, 433);
 }
@@ -237,13 +238,13 @@ fn a_modest_application_is_not_cut_to_what_it_offers() {
     offer(&mut sender, 200, 20);
     let congestion = Report { interval: 100_000, ..report(0, at(2300)) };
     sender.handle_message(at(2300), &Message::Congestion(congestion));
-    // The receive rate is 3000, the application's own.
+    // The receive rate is 3000, equal to the application's own rate.
     assert_eq!(sender.info().rate, 3750);
 }
 
 #[test]
 fn a_reported_loss_withholds_the_rise() {
-    // Section 3.3.2: the rise at the end of that interval is not done.
+    // Section 3.3.2: the increase at the end of that interval is skipped.
     let mut sender = open(patient(SenderConfig::paper()));
     sender.handle_message(at(200), &snack(0, &[], at(200)));
     let rate = sender.info().rate;
@@ -294,7 +295,7 @@ fn the_loss_list_goes_first() {
     assert_eq!(numbers(&sent)[..4], [1, 2, 4, 5]);
     let repeated: Vec<bool> = data(&sent).iter().map(|data| data.repeated).collect();
     assert_eq!(repeated[..4], [true, true, false, false]);
-    // Asked for before the repetition can have arrived: it is on its way.
+    // Requested before the retransmission can have arrived, so it is still in transit.
     sender.handle_message(at(2_000), &snack(1, &[(7, 8)], at(2_000)));
     assert_eq!(sender.info().counters.repeated, 2);
 }
@@ -308,7 +309,7 @@ fn h11_a_packet_is_kept_for_two_round_trips_and_two_intervals() {
         sender.write(at(100), packet(i)).unwrap();
     }
     run(&mut sender, at(100), at(110));
-    // W/RTT is a packet each 50 ms: 2 * 100 + 2 * 50 after it was sent.
+    // W/RTT is one packet each 50 ms: 2 * 100 + 2 * 50 after its transmission.
     assert_eq!(sender.write(at(399), packet(2)), Err(WriteError::Full));
     assert_eq!(sender.next_timeout(), Some(at(400)));
     assert!(!sender.is_writable(at(399)) && sender.is_writable(at(400)));
@@ -316,7 +317,8 @@ fn h11_a_packet_is_kept_for_two_round_trips_and_two_intervals() {
     assert_eq!(events(&mut sender), [SenderEvent::Writable]);
     assert_eq!(sender.write(at(400), packet(2)), Ok(Seq(2)));
     assert_eq!(sender.info().counters.presumed, 1);
-    // Asked for after all: gone, and both are told, the application once.
+    // Requested after all: the packet is lost and reported to the sink and the application, to the
+    // latter once.
     for now in [450, 500] {
         sender.handle_message(at(now), &snack(0, &[(0, 1)], at(now)));
         let gone = sends(&mut sender, at(now));
@@ -325,7 +327,7 @@ fn h11_a_packet_is_kept_for_two_round_trips_and_two_intervals() {
         );
     }
     assert_eq!(events(&mut sender), [SenderEvent::Gone(Range { start: Seq(0), end: Seq(1) })]);
-    // What is asked for stays until it was sent again.
+    // A requested packet is kept until it was retransmitted.
     sender.handle_message(at(900), &snack(0, &[(1, 2)], at(900)));
     assert!(!sender.is_writable(at(900)));
 }
@@ -342,7 +344,7 @@ fn a_datagram_is_no_longer_than_configured() {
     }
 }
 
-/// Section 3.2.1: what is longer than a packet is cut into consecutive packets.
+/// Section 3.2.1: longer data is split into consecutive packets.
 #[test]
 fn longer_data_is_cut_and_what_exceeds_half_of_the_queue_is_refused() {
     let mut sender = open(SenderConfig::paper());
@@ -360,7 +362,7 @@ fn longer_data_is_cut_and_what_exceeds_half_of_the_queue_is_refused() {
     assert_eq!(octets, written);
 }
 
-/// All of it is taken, or nothing; the sender says when there is room for all.
+/// All data is accepted, or none; the sender reports when there is space for all.
 #[test]
 fn data_of_several_packets_waits_until_there_is_room_for_all() {
     for release in [Release::Presumed, Release::Confirmed] {
@@ -376,7 +378,7 @@ fn data_of_several_packets_waits_until_there_is_room_for_all() {
         for ((seq, octets), (number, payload, _)) in written.iter().zip(&delivered) {
             assert_eq!((seq, octets), (number, payload));
         }
-        // No time-out of a second ends each wait.
+        // The waits do not end by time-outs of a second each.
         assert!(world.now < at(60_000), "{:?}", world.now);
     }
 }
@@ -389,7 +391,7 @@ fn printed() -> Config {
     }
 }
 
-/// Numbers of 13 bits and time stamps of 67 s begin anew several times.
+/// 13-bit packet numbers and time stamps of 67 s wrap several times.
 #[test]
 fn h15_the_printed_header_carries_a_long_stream_over_losses() {
     let mut world = World::new(printed(), vec![Source::new(ms(10), 20_000)], Link::new(5), Link::new(5), 5);
@@ -406,7 +408,7 @@ fn h15_the_printed_header_carries_a_long_stream_over_losses() {
     for (seq, octets, _) in delivered {
         assert!(written.any(|(number, payload)| (*number, payload) == (seq, &octets)), "{seq:?}");
     }
-    // Each packet of 300 bytes has 296 of the application.
+    // Each packet of 300 bytes has 296 bytes of application data.
     let packet = world.sent.iter().find(|(.., message)| matches!(message, Message::Data(_))).unwrap();
     let mut datagram = Vec::new();
     Header::Printed.encode(&packet.2, &mut datagram);
@@ -438,7 +440,7 @@ fn data_of_which_a_piece_is_gone_is_gone() {
         5,
     );
     world.sources[0].octets = 3 * 283;
-    // The middle of the third is lost, and asked for too late.
+    // The middle packet of the third write is lost and requested too late.
     world.rule = Some(Box::new(|now, way, message| match (way, message) {
         (Way::Up(_), Message::Data(data)) => data.seq != Seq(7),
         (Way::Down(_), Message::Snack(_)) => now > at(2_500),
@@ -468,11 +470,11 @@ fn h12_the_last_packet_is_confirmed_or_probed_for() {
     sender.close(at(100));
     let sent = run(&mut sender, at(100), at(2_000));
     assert!(matches!(&sent[0].1, Message::Data(data) if data.last && data.confirm));
-    // Twice the round trip and 0.2 s, then twice as long, and so on.
+    // Twice the round-trip time plus 0.2 s, then doubled each time.
     let probe = Message::Probe(Probe { stream: STREAM, end: Seq(1), time: TimeStamp(500_000), last: true });
     assert_eq!(sent[1], (500, probe));
     assert_eq!(sent[1..].iter().map(|(at, _)| *at).collect::<Vec<_>>(), [500, 900, 1700]);
-    // A report is not enough: the sink must know the end.
+    // A confirmation alone is not sufficient: the sink must know the end.
     sender.handle_message(at(2_000), &Message::Confirm(report(1, at(2_000))));
     assert_eq!(events(&mut sender), [SenderEvent::Confirmed { next: Seq(1) }]);
     sender.handle_message(at(2_100), &Message::Confirm(Report { complete: true, ..report(1, at(2_100)) }));
@@ -495,7 +497,8 @@ fn a_sink_that_is_silent_is_given_up_and_what_is_unknown_is_told() {
         taken += u32::from(sender.write(now, packet(0)).is_ok());
         sent.extend(run(&mut sender, now, now + ms(74)));
     }
-    // The fourth packet asks; three probes later no new one is sent; the twelfth is the last.
+    // The fourth packet requests a confirmation; after three more probes no new packet is sent; the
+    // twelfth probe is the last.
     let probes = sent.iter().filter(|(_, message)| matches!(message, Message::Probe(_))).count();
     let packets = numbers(&sent.into_iter().map(|(_, message)| message).collect::<Vec<_>>());
     assert_eq!(probes, 12);
@@ -528,7 +531,8 @@ fn a_lost_path_is_tried_with_one_packet_and_no_probe() {
     for i in 0..4 {
         sender.write(at(150), packet(i)).unwrap();
     }
-    // One after a round trip; without news the next goes two round trips and 0.2 s later.
+    // One packet after a round trip; without a message of the sink, the next follows two round
+    // trips and 0.2 s later.
     let sent = |sender: &mut Sender, from, end| {
         let sent = run(sender, at(from), at(end));
         assert!(sent.iter().all(|(_, message)| matches!(message, Message::Data(_))), "{sent:?}");
@@ -539,19 +543,19 @@ fn a_lost_path_is_tried_with_one_packet_and_no_probe() {
     told.path_found(at(300));
     assert_eq!(sent(&mut told, 300, 310), [300]);
     assert_eq!(sent(&mut sender, 640, 650), [650]);
-    // It breaks again under the trial: twice as long.
+    // The path breaks again during the trial: the wait doubles.
     sender.path_lost(at(700));
     assert_eq!(sent(&mut sender, 700, 840), [800]);
     sender.path_lost(at(850));
     assert_eq!(sent(&mut sender, 850, 1_055), [1_050]);
-    // A word of the sink ends it.
+    // A message of the sink ends the trial.
     sender.path_lost(at(1_060));
     sender.write(at(1_060), packet(4)).unwrap();
     sender.handle_message(at(1_100), &Message::Confirm(report(1, at(1_100))));
     assert_eq!(sent(&mut sender, 1_100, 1_150), [1_100]);
 }
 
-/// A sink that has answered a request, with packets that arrive 20 ms after they were sent.
+/// A sink that has answered a request; its packets arrive 20 ms after they were sent.
 fn receiving(config: SinkConfig) -> (Sink, impl Fn(&mut Sink, u32, u64)) {
     let mut sink = Sink::new(config, 7);
     let request =
@@ -591,7 +595,7 @@ fn gaps_are_collected_for_eight_intervals() {
             .filter(|(now, _)| *now < at(3_100))
             .collect();
         match snacks {
-            // 21 comes at 2200 ms.
+            // Packet 21 arrives at 2200 ms.
             1 => assert_eq!(first[0], (at(2_200 + 800), 2)),
             _ => assert!(first.len() > 2 && first[0] == (at(2_220), 1), "{first:?}"),
         }
@@ -627,7 +631,7 @@ fn a_sink_that_has_restarted_is_noticed() {
     sender.handle_message(at(160), &refuse(STREAM.0));
     let unknown = Range { start: Seq(0), end: Seq(2) };
     assert_eq!(events(&mut sender), [SenderEvent::SinkLost { unknown }]);
-    // What was not sent goes on, in a new life.
+    // Unsent packets continue in a new incarnation.
     let sent = sends(&mut sender, at(160));
     assert!(
         matches!(&sent[..], [Message::Request(r)] if r.first == Seq(2) && r.incarnation == Incarnation(10))
@@ -678,7 +682,7 @@ fn two_senders_are_kept_apart_and_end_complete() {
     assert_eq!((world.sink.senders(), world.sink.held()), (0, 0));
 }
 
-/// Loses the packets of `lost`, each as often as it stands there.
+/// Loses the packets of `lost`, each as often as it occurs in the list.
 fn losing(world: &mut World, lost: &[u32]) {
     let mut lost = lost.to_vec();
     world.rule = Some(Box::new(move |_, _, message| match message {
@@ -710,15 +714,15 @@ fn a_snack_waits_half_a_round_trip_and_is_repeated_until_repaired() {
     losing(&mut world, &[10, 11, 30, 30, 30]);
     world.run(at(60_000), World::all_closed);
     let snacks = snacks(&world);
-    // 12 is sent at 75 * 12 and a round trip later than the first, arrives after 20 ms; half a
-    // round trip is 20 ms.
+    // Packet 12 is sent 75 * 12 ms and a round trip later than the first, and arrives after 20 ms;
+    // half a round trip is 20 ms.
     assert_eq!(snacks[0], (900 + 20 + 20, vec![(10, 12)]));
     assert_eq!(snacks[1], (2325 + 40, vec![(30, 31)]));
     assert_eq!(
         snacks[2..].iter().map(|(_, ranges)| ranges.clone()).collect::<Vec<_>>(),
         vec![vec![(30, 31)]; 2]
     );
-    // H12: repeated after a round trip and a half and an interval, then after twice that.
+    // H12: repeated after one and a half round trips plus an interval, then after twice that time.
     let gaps: Vec<u64> = snacks[1..].windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!((100..150).contains(&gaps[0]) && gaps[1] > gaps[0] * 3 / 2, "{gaps:?}");
     assert_eq!(world.delivered(0).len(), 60);
@@ -752,7 +756,7 @@ fn h12_the_paper_repeats_a_snack_after_each_round_trip() {
         assert!(matches!(sent[..], [(_, Message::Snack(_))]), "{sent:?}");
         snacks.push(next);
     }
-    // Half a round trip of 40 ms after the gap was seen, then a round trip after each.
+    // Half a round trip of 40 ms after the gap was detected, then a round trip after each.
     assert_eq!(snacks, [220, 260, 300, 340, 380, 420, 460].map(at));
 }
 
@@ -882,7 +886,7 @@ fn a_full_sink_refuses_and_a_stranger_is_refused() {
     );
     assert!(answers.iter().any(|(peer, message)| peer.0 == 1 && matches!(message, Message::Reply(_))));
     assert_eq!(sink.counters().malformed, 1);
-    // Without data the request is forgotten, and there is room.
+    // Without data the request is forgotten, which frees its place.
     sink.handle_timeout(at(30_000));
     assert_eq!(sink.senders(), 0);
     sink.handle_message(at(30_000), PeerId(2), &request(2));
@@ -951,7 +955,7 @@ fn h10_notifications_keep_the_guard_time() {
 fn a_stream_passes_the_end_of_the_numbers_and_of_the_clock() {
     let mut world = world(0);
     world.sources[0] = Source::new(ms(50), 200);
-    // 71.6 minutes: the time stamp wraps within the stream.
+    // 71.6 minutes: the time stamp wraps during the stream.
     let begin = Instant::ZERO + Duration::from_micros((1 << 32) - 5_000_000);
     world.now = begin;
     world.sources[0].next = begin;

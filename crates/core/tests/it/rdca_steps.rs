@@ -1,4 +1,4 @@
-//! Many senders, and networks and clocks that change under them. The long form is
+//! Many senders, with changes of networks and clocks during the run. The long form is
 //! `cargo xtask campaign rdca-steps`.
 
 use anabranch_core::rdca::{Config, Release};
@@ -15,14 +15,15 @@ fn holds(case: &Case, utilisation: f64, jain: f64) {
     assert!(worst.0 >= utilisation && worst.1 >= jain, "{case:?}\n{steps:#?}");
 }
 
-/// A stream that begins under a full queue took its delay for the least, and no loss slowed it.
+/// Regression test: a stream that started during a full queue took the queueing delay for its
+/// minimum, and losses did not slow it down.
 #[test]
 fn fifty_senders_share_a_path_whose_queue_is_full() {
     let steps = run(&Case::plain(50, 13.3, 333.3, vec![]));
     let (utilisation, jain) = steps.worst();
     assert!(utilisation >= 0.9 && jain >= 0.97 && steps.overflows < 1000, "{steps:#?}");
     holds(&Case::plain(200, 4.0, 400.0, vec![]), 0.9, 0.97);
-    // The paper's own reaction remains.
+    // The paper's own reaction is unchanged.
     let paper = step_run(&Case::plain(50, 13.3, 333.3, vec![]), Config::paper(), 1);
     assert!(paper.worst().0 >= 0.85, "{paper:#?}");
 }
@@ -54,17 +55,17 @@ fn ten_times_the_capacity_is_used_again_within_ten_seconds() {
     for loss in [0, 50] {
         let case = Case { loss, ..Case::plain(1, 133.0, 133.0, changes.clone()) };
         let mut config = Config::default();
-        // A queue of 24 is less than losses need to be repaired in at this rate.
+        // A queue of 24 packets is too short to repair losses at this rate.
         config.sender.queue_packets = 100;
         let steps = step_run(&case, config, 1);
         assert!(steps.worst().0 >= 0.85, "{steps:#?}");
     }
 }
 
-/// What is not confirmed is not let go: the application is refused instead.
+/// Unconfirmed packets are not discarded: the application is refused instead.
 #[test]
 fn nothing_that_was_taken_is_gone_if_the_sink_must_confirm_it() {
-    // The paper's rates lose most.
+    // The paper's configuration loses most.
     let mut config = Config::paper();
     let case = Case::plain(20, 13.3, 133.3, vec![]);
     assert!(step_run(&case, config, 1).gone > 0);
@@ -72,7 +73,7 @@ fn nothing_that_was_taken_is_gone_if_the_sink_must_confirm_it() {
     assert_eq!(step_run(&case, config, 1).gone, 0);
 }
 
-/// A packet in 1.5 s is no pause.
+/// One packet in 1.5 s does not count as a pause.
 #[test]
 fn a_slow_source_needs_no_control_packet_for_each_of_its_own() {
     let steps = run(&Case::plain(1, 200.0 / 300.0, 100.0, vec![Change::Clock(1, 0); 40]));

@@ -1,18 +1,19 @@
-//! Erratum H6: how often the trend as printed and ours say "rises", for delays that are steady,
-//! rise and fall. `docs/reference/rdca-protocol.md` has this table.
+//! Erratum H6: how often the printed trend test and ours report "rises" for steady, rising and
+//! falling delays. `docs/reference/rdca-protocol.md` has this table.
 
 use anabranch_core::rdca::{Trend, TrendTest};
 use anabranch_testkit::prng::Prng;
 use expect_test::expect;
 
-/// Nearly normal, with a deviation of 5 ms, in microseconds: the sum of twelve uniform draws.
+/// Approximately normal noise with a deviation of 5 ms, in microseconds: the sum of twelve uniform
+/// random numbers.
 fn noise(prng: &mut Prng) -> i32 {
     let sum: i64 = (0..12).map(|_| prng.below(10_001) as i64).sum();
     ((sum - 60_000) / 2) as i32
 }
 
-/// How many decisions of a thousand say "rises", of delays that change by `slope` microseconds a
-/// packet for 16 packets: each window stands alone.
+/// The number of decisions of a thousand that report "rises", for delays that change by `slope`
+/// microseconds per packet over 16 packets: the windows are independent.
 fn fires(test: TrendTest, slope: i32) -> u32 {
     let mut prng = Prng::new(6);
     let windows = 20_000;

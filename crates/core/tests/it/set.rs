@@ -1,4 +1,4 @@
-//! The three SET machines against each other, over streams that are only a rate and a delay.
+//! Tests of the three SET machines together, over streams with only a rate and a delay.
 
 mod buffer;
 mod congestion;

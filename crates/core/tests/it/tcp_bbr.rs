@@ -1,4 +1,4 @@
-//! BBR end to end on one wire with a link and a queue.
+//! End-to-end tests of BBR over a link with a queue.
 
 use anabranch_core::segment::Segment;
 use anabranch_core::tcp::{Config, CongestionAlgorithm, Info};
@@ -12,19 +12,19 @@ use bytes::Bytes;
 struct Link {
     /// Bytes per second.
     rate: u64,
-    /// One way, in milliseconds.
+    /// One-way delay in milliseconds.
     delay: u64,
-    /// Bytes that may wait.
+    /// Queue size in bytes.
     queue: u64,
-    /// Segments lost at random, in per cent.
+    /// Random loss of segments in per cent.
     loss: u64,
 }
 
 /// 40 ms and 10 Mbit/s with a queue of one bandwidth-delay product.
 const LINK: Link = Link { rate: 1_250_000, delay: 20, queue: 50_000, loss: 0 };
 
-/// Sends for `seconds`: bytes that have arrived in the second half of it, per second, and the
-/// sender's figures.
+/// Sends for `seconds`. Returns the bytes per second delivered in the second half, and the sender's
+/// statistics.
 fn goodput(config: Config, link: Link, seconds: u64, seed: u64) -> (f64, Info) {
     let (mut prng, mut free) = (Prng::new(seed), Instant::ZERO);
     let rule = move |now: Instant, from: End, segment: &Segment| {
@@ -64,8 +64,8 @@ fn a_link_is_used() {
     }
 }
 
-/// The peer reports nothing, losses are found by duplicate acknowledgements: slower, but it goes
-/// on.
+/// Without SACK, losses are found by duplicate acknowledgements: slower, but the transfer
+/// continues.
 #[test]
 fn it_works_without_sack() {
     let config = Config { sack: anabranch_core::tcp::SackRole::Off, rack_tlp: false, ..bbr() };
@@ -73,7 +73,7 @@ fn it_works_without_sack() {
     assert!(rate > 0.3 * LINK.rate as f64, "{rate} {info:?}");
 }
 
-/// Without RACK-TLP, losses are found as RFC 6675 has it.
+/// Without RACK-TLP, losses are found by RFC 6675.
 #[test]
 fn it_works_without_rack() {
     let (rate, info) =
@@ -81,7 +81,7 @@ fn it_works_without_rack() {
     assert!(rate > 0.9 * LINK.rate as f64, "{rate} {info:?}");
 }
 
-/// 1 % of random loss is below BBR.LossThresh, and costs CUBIC most of the link.
+/// 1 % of random loss is below BBR.LossThresh; with CUBIC it costs most of the link's capacity.
 #[test]
 fn random_loss_hardly_costs_anything() {
     let link = Link { rate: 12_500_000, queue: 500_000, loss: 1, ..LINK };
@@ -102,7 +102,7 @@ fn low_power_radio_is_used() {
     assert!(info.retransmissions * 20 * u64::from(info.mss) < info.bytes_sent, "{info:?}");
 }
 
-/// The same connection makes the same choices.
+/// The random choices depend only on the connection.
 #[test]
 fn two_runs_are_alike() {
     let run = || goodput(bbr(), LINK, 20, 3);

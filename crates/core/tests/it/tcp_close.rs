@@ -270,7 +270,7 @@ fn closed_takes_nothing() {
     );
 }
 
-/// The state machine as a table: what each state becomes by each event.
+/// The state machine as a table: the next state for each state and event.
 #[test]
 fn state_by_event_table() {
     let events = [
@@ -311,8 +311,8 @@ fn state_by_event_table() {
     "#]].assert_eq(&out);
 }
 
-/// Every synchronised state against the four kinds of reset: at RCV.NXT, in the window, before and
-/// after it.
+/// Every synchronised state with four kinds of reset: at RCV.NXT, in the window, before and after
+/// it.
 #[test]
 fn resets_count_only_at_rcv_nxt() {
     let mut out = String::new();
@@ -358,7 +358,7 @@ fn resets_count_only_at_rcv_nxt() {
     .assert_eq(&out);
 }
 
-/// SYN, no ACK, an ACK of what was never sent, a very old ACK.
+/// SYN, no ACK, an ACK of unsent data, a very old ACK.
 #[test]
 fn impossible_segments_are_challenged_or_dropped() {
     let mut out = String::new();
@@ -430,7 +430,7 @@ fn established_challenges_are_limited() {
     let script = "0 < . 501:501 ack 9999\n".repeat(30);
     let transcript = Scene::established(plain()).run(&script);
     assert_eq!(transcript.lines().count(), 10);
-    // And again after a while.
+    // And again later.
     let later = script.replace("0 <", "6 <");
     assert_eq!(Scene::established(plain()).quietly(&script).run(&later).lines().count(), 10);
 }

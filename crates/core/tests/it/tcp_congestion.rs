@@ -1,8 +1,8 @@
 //! Golden traces of the congestion window, in whole segments, one line per round trip.
 //!
-//! A round is: everything that the window allows is sent, then acknowledged, every `s` segments,
-//! 100 ms later. In a round of loss the first segment is reported missing by SACK and recovered in
-//! the same round.
+//! In a round, the sender sends all segments that the window permits. They are acknowledged 100 ms
+//! later, one acknowledgement for `s` segments. In a round with a loss, SACK reports the first
+//! segment as missing, and it is recovered in the same round.
 
 use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber};
 use anabranch_core::tcp::{ByteCounting, Config, CongestionAlgorithm, Connection, InitialWindow, SackRole};
@@ -41,7 +41,7 @@ impl Rounds {
         self.connection.info().cwnd / 1000
     }
 
-    /// Sends what may be sent; the number of data segments.
+    /// Sends all permitted segments and returns the number of data segments.
     fn send(&mut self) -> u32 {
         let mut n = 0;
         while let Some(segment) = self.connection.poll_transmit(self.now) {
@@ -203,8 +203,7 @@ fn cubic_initial_slow_start_doubles() {
     expect!["1 2 4 8 16 32 64"].assert_eq(&trace(cubic(), 1, "aaaaaa"));
 }
 
-/// What RFC 6356 links is the windows of several subflows; a connection without subflows shares
-/// with no other.
+/// RFC 6356 couples the windows of several subflows; a connection without subflows is not coupled.
 #[test]
 fn coupled_on_a_connection_of_its_own_is_newreno() {
     for rounds in ["aaaaalaaaaaaaaaaaa", "aaaaataaaaaalaaaa"] {
@@ -213,8 +212,8 @@ fn coupled_on_a_connection_of_its_own_is_newreno() {
     }
 }
 
-/// RFC 9438 sections 4.2 and 5.8: CUBIC's clock stands still while there is nothing to send, though
-/// the silence is shorter than a time-out.
+/// RFC 9438 sections 4.2 and 5.8: CUBIC's clock stops while there is nothing to send, even if the
+/// silence is shorter than a time-out.
 #[test]
 fn cubic_does_not_grow_for_silences() {
     let window = |silence: u64| {

@@ -18,13 +18,13 @@ fn asking() -> Config {
     Config { ecn: EcnMode::Request, ..plain() }
 }
 
-/// ECN agreed, eight segments in flight and twelve more written.
+/// ECN negotiated, eight segments in flight and twelve more written.
 fn flight(config: Config) -> Scene {
     let config = Config { initial_window: InitialWindow::Segments(8), sack: SackRole::Both, ..config };
     Scene::syn_sent(config).quietly("0 < SE. 500:500 ack 1001 win 60000 <mss 1000,sackOK>\n0 write 20000")
 }
 
-/// RFC 3168 section 6.1.1: both ends agree, or neither does.
+/// RFC 3168 section 6.1.1: both endpoints use ECN, or neither does.
 #[test]
 fn both_ends_agree() {
     for client in MODES {
@@ -41,7 +41,7 @@ fn both_ends_agree() {
     }
 }
 
-/// Section 6.1.1.1: a SYN that is sent again does not ask, and then no segment is ECT, even if the
+/// Section 6.1.1.1: a retransmitted SYN does not request ECN. Then no segment is ECT, even if the
 /// first SYN is answered.
 #[test]
 fn a_repeated_syn_does_not_ask() {
@@ -58,7 +58,7 @@ fn a_repeated_syn_does_not_ask() {
     );
 }
 
-/// A passive open whose peer no longer asks when its SYN comes again.
+/// A passive open whose peer no longer requests ECN in its retransmitted SYN.
 #[test]
 fn a_peer_that_asks_no_more_is_not_answered() {
     let mut pair = Pair::new(asking(), asking(), Duration::from_millis(10)).with_rule(
@@ -72,7 +72,7 @@ fn a_peer_that_asks_no_more_is_not_answered() {
     assert!(!pair.client.tcp().info().ecn && !pair.server.tcp().info().ecn);
 }
 
-/// Sections 6.1.1, 6.1.4, 6.1.5: only data that leaves for the first time is ECT.
+/// Sections 6.1.1, 6.1.4, 6.1.5: only data sent for the first time is ECT.
 #[test]
 fn only_new_data_is_ect() {
     let config = Config { ecn: EcnMode::Request, ..Config::modern() };
@@ -108,8 +108,8 @@ fn only_new_data_is_ect() {
     assert!(seen.0 > 400 && seen.1.is_empty(), "{seen:?}");
 }
 
-/// Section 6.1.3: from a mark on every acknowledgement echoes it, until the peer says that it has
-/// reduced its window. One segment may say both. A mark on what has come before says nothing.
+/// Section 6.1.3: after a mark every acknowledgement has ECE set, until the peer sends CWR. One
+/// segment may have both a mark and CWR. A mark on data received before has no effect.
 #[test]
 fn a_mark_is_echoed_until_the_peer_has_reduced() {
     check(
@@ -139,8 +139,8 @@ fn a_mark_is_echoed_until_the_peer_has_reduced() {
     );
 }
 
-/// Section 6.1.2: one reduction for each window, CWR with the next new data, and no growth by an
-/// acknowledgement that echoes.
+/// Section 6.1.2: one reduction per window, CWR with the next new data, and no growth by an
+/// acknowledgement with ECE.
 #[test]
 fn an_echo_reduces_the_window_once() {
     check(
@@ -188,8 +188,8 @@ fn abe_takes_less_than_a_loss() {
     assert_eq!(found, ["50", "80", "70", "85"]);
 }
 
-/// A loss in a window for which the window was reduced already costs nothing more; a mark in a
-/// recovery neither.
+/// A loss in a window that was already reduced causes no further reduction, nor does a mark during
+/// a recovery.
 #[test]
 fn a_mark_and_a_loss_of_one_window_count_once() {
     let loss = "< E. 501:501 ack 2001 win 60000 <sack 3001:6001>";
@@ -223,8 +223,8 @@ fn a_mark_and_a_loss_of_one_window_count_once() {
     );
 }
 
-/// A queue of 100 packets that marks from 20 on: every controller that answers marks keeps the link
-/// busy, and nothing is lost.
+/// A queue of 100 packets that marks from 20 packets on: every controller that reacts to marks
+/// keeps the link busy without losses.
 #[test]
 fn marks_take_the_place_of_losses() {
     use CongestionAlgorithm::{Cubic, NewReno, Westwood};
@@ -251,15 +251,15 @@ fn marks_take_the_place_of_losses() {
         assert!(info.mark_reductions > 1 && info.timeouts == 0, "{info:?}");
         let sent_again = info.retransmissions;
         assert!(sent_again == 0 || congestion == Westwood, "{info:?}");
-        // A packet of 1428 bytes each 500 us, and half a second for slow start.
+        // One packet of 1428 bytes each 500 us, plus half a second for slow start.
         let ideal = Duration::from_micros(5_000_000 / 1428 * 500);
         let latest = Instant::ZERO + ideal * 5 / 4 + Duration::from_millis(500);
         assert!(pair.now < latest, "{congestion:?}: {} of {ideal}", pair.now);
     }
 }
 
-/// A path that marks every packet and loses none: no controller's window stays near what slow start
-/// makes of a path without marks.
+/// A path that marks every packet and loses none: no controller keeps a window near the one that
+/// slow start reaches on a path without marks.
 #[test]
 fn marks_from_the_start_end_slow_start() {
     use CongestionAlgorithm::{Cubic, NewReno, Westwood};
@@ -279,8 +279,8 @@ fn marks_from_the_start_end_slow_start() {
     }
 }
 
-/// RFC 3168 section 5: who does not yield to marks as to losses does not say that packets may be
-/// marked. What the peer sends may be, all the same.
+/// RFC 3168 section 5: a controller that reacts less to marks than to losses must not send ECT. The
+/// peer may still do so.
 #[test]
 fn bbr_is_never_marked() {
     for (client, server) in [(true, false), (false, true)] {

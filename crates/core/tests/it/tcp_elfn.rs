@@ -46,7 +46,7 @@ fn standby_probes_in_its_interval_and_resumes_as_it_was() {
     );
 }
 
-/// A peer that has reported everything and then dropped it (RFC 2018 section 8) is probed too.
+/// A peer that has reported all data and then dropped it (RFC 2018 section 8) is also probed.
 #[test]
 fn standby_probes_what_was_reported() {
     let config = Config { sack: SackRole::Both, rack_tlp: true, elfn: EVERY, ..plain() };
@@ -111,7 +111,7 @@ fn standby_outlasts_every_number_of_retries() {
     );
 }
 
-/// A duplicate, too, says that there is a route.
+/// A duplicate acknowledgement also proves that there is a route.
 #[test]
 fn any_acknowledgement_ends_standby() {
     check(
@@ -140,7 +140,7 @@ fn nothing_outstanding_nothing_stopped() {
     );
 }
 
-/// A FIN is probed for as well.
+/// A FIN is also probed for.
 #[test]
 fn a_fin_is_probed_for() {
     check(

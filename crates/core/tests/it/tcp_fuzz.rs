@@ -1,4 +1,4 @@
-//! Arbitrary segments and commands at arbitrary states: nothing panics and what must hold holds.
+//! Arbitrary segments and commands in arbitrary states: no panic, and all invariants hold.
 
 use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
 use anabranch_core::tcp::{
@@ -11,7 +11,7 @@ use anabranch_testkit::script::{Scene, plain};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-/// One operation of the fuzzer. Sequence numbers are offsets from where they would be right.
+/// One operation of the fuzzer. Sequence numbers are offsets from the correct value.
 #[derive(Clone, Debug)]
 enum Op {
     Segment { seq: i32, ack: i32, flags: u8, window: u16, len: u16, options: u8, odd: u32 },
@@ -47,15 +47,15 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Drives one connection and watches it.
+/// Drives one connection and checks its invariants.
 struct Harness {
     scene: Scene,
     now: Instant,
-    /// The next octet that the peer has not been acknowledged, and the right edge it was offered.
+    /// The next byte not yet acknowledged to the peer, and the right edge offered to it.
     expects: SeqNumber,
     edge: Option<SeqNumber>,
     shift: u8,
-    /// The highest sequence number seen from the connection.
+    /// The highest sequence number that the connection has sent.
     sent: SeqNumber,
     closed: bool,
 }
@@ -87,7 +87,7 @@ impl Harness {
         match op {
             Op::Segment { .. } => {
                 let segment = self.segment(op);
-                // A reset has an answer for everything too.
+                // `reset_for` must also handle every segment.
                 let _ = reset_for(&segment);
                 self.scene.connection.handle_segment(self.now, segment);
             }
@@ -167,7 +167,7 @@ impl Harness {
         assert!(!self.closed || self.scene.connection.next_timeout().is_none());
     }
 
-    /// The right edge of the window does not move left by more than the scale's rounding.
+    /// Checks that the right edge of the window moves left by at most the rounding of the scale.
     fn watch_edge(&mut self, segment: &Segment) {
         let plain = !segment.flags.contains(Flags::SYN) && segment.flags.contains(Flags::ACK);
         if !plain || segment.flags.contains(Flags::RST) {

@@ -1,4 +1,4 @@
-//! Opening: RFC 9293 sections 3.5 and 3.10.7.3, and the options agreed there.
+//! Connection establishment: RFC 9293 sections 3.5 and 3.10.7.3, and the negotiated options.
 
 use anabranch_core::segment::Flags;
 use anabranch_core::tcp::{Config, SackRole, reset_for};

@@ -1,4 +1,4 @@
-//! Peers and strangers that mean harm.
+//! Hostile peers and off-path attackers.
 
 use anabranch_core::segment::{Flags, Options, Segment, SeqNumber, Timestamps};
 use anabranch_core::tcp::{AutoTune, Config, Connection, State};
@@ -30,8 +30,8 @@ fn stamped(value: u32) -> Options {
     Options { mss: Some(1000), timestamps, ..Options::default() }
 }
 
-/// An attacker that does not know which numbers are in the window cannot set TS.Recent, and PAWS
-/// takes the peer's next segment (RFC 5961 section 5, RFC 7323 section 5.3).
+/// An attacker that does not know the window cannot set TS.Recent, and PAWS accepts the peer's next
+/// segment (RFC 5961 section 5, RFC 7323 section 5.3).
 #[test]
 fn blind_segments_do_not_stop_a_connection() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
@@ -67,7 +67,7 @@ fn blind_segments_do_not_stop_a_connection() {
     assert!(tried > 20_000, "{tried}");
 }
 
-/// What we send to a peer that says `mss` in its SYN, without and with timestamps.
+/// Our segment size towards a peer with `mss` in its SYN, without and with timestamps.
 fn send_mss(ours: u16, mss: Option<u16>) -> [u16; 2] {
     [false, true].map(|timestamps| {
         let options = Options { mss, ..if timestamps { stamped(1) } else { Options::default() } };
@@ -75,8 +75,8 @@ fn send_mss(ours: u16, mss: Option<u16>) -> [u16; 2] {
     })
 }
 
-/// A floor for what a peer can ask for: segments of one octet are 40 octets of header
-/// (CVE-2019-11479).
+/// Lower bound of the segment size that a peer can request: with segments of one byte, 40 bytes of
+/// header would be sent per byte (CVE-2019-11479).
 #[test]
 fn peers_mss_has_a_floor() {
     assert_eq!([0, 1, 12, 47, 48].map(|mss| send_mss(1440, Some(mss))), [[48, 36]; 5]);
@@ -92,8 +92,9 @@ fn peers_mss_has_a_default_by_family() {
     assert_eq!(established(ipv6, Options::default()).info().mss, 1220);
 }
 
-/// 1 MB/s for a second from a peer whose echoes are as old as `echo` says at each millisecond.
-/// Returns the largest window offered, by 100 ms; no offer takes back what was offered before.
+/// Receives 1 MB/s for a second from a peer whose timestamp echoes have the age that `echo` returns
+/// for each millisecond. Returns the largest window offered in each 100 ms; no offer takes back an
+/// earlier one.
 fn windows(echo: impl Fn(u32) -> u32) -> Vec<u32> {
     let config =
         Config { timestamps: true, window_scale: Some(7), auto_tune: Some(AutoTune::LINUX), ..plain() };
@@ -122,8 +123,8 @@ fn windows(echo: impl Fn(u32) -> u32) -> Vec<u32> {
     largest
 }
 
-/// A receive buffer follows what arrives in a round trip, and cannot be made to grow at once by
-/// lies about that.
+/// The receive buffer follows the data received in a round trip, and false timestamps cannot make
+/// it grow at once.
 #[test]
 fn lies_about_round_trips_do_not_open_the_window_at_once() {
     let honest = windows(|_| 40);
@@ -131,7 +132,7 @@ fn lies_about_round_trips_do_not_open_the_window_at_once() {
     for lie in [[0, 0], [60_000, 60_000], [0, 60_000], [99_000, 1]] {
         let windows = windows(|ms| lie[ms as usize / 500]);
         for (window, tenths) in windows.iter().zip(1..) {
-            // All that has come counts as one round trip at most.
+            // All received data counts as at most one round trip.
             assert!(*window <= tenths * 4 * 100_000 + 32_000, "{lie:?}: {windows:?}");
         }
     }

@@ -1,5 +1,4 @@
-//! Connections on which nothing happens: keep-alive, FIN-WAIT-2 without an application, TIME-WAIT
-//! and new SYNs.
+//! Idle connections: keep-alive, FIN-WAIT-2 without an application, TIME-WAIT and new SYNs.
 
 use anabranch_core::segment::{Flags, Options, Segment, SeqNumber, Timestamps};
 use anabranch_core::tcp::{Config, KeepAlive, State};
@@ -47,7 +46,7 @@ fn established_data_has_its_own_timer() {
     );
 }
 
-/// The peer's probe is answered without being told (RFC 9293 section 3.8.4).
+/// The peer's probe is answered without an event (RFC 9293 section 3.8.4).
 #[test]
 fn established_probe_is_answered() {
     check(
@@ -87,8 +86,8 @@ fn fin_wait_2_ends_when_the_application_is_gone() {
     assert_eq!(Scene::fin_wait_2(plain()).run("0 release\n1000 show state"), "1000.000 = state FinWait2\n");
 }
 
-/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of what is not
-/// read.
+/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of unread
+/// data.
 #[test]
 fn release_loses_unread_data_with_a_reset() {
     let scenes = [Scene::established, Scene::fin_wait_1, Scene::fin_wait_2];
@@ -132,7 +131,7 @@ fn release_resets_data_that_arrives_afterwards() {
         (Scene::established(plain()), "0.1 < . 501:601 ack 1002 win 8000"),
         (Scene::fin_wait_2(plain()), "0.1 < F. 501:601 ack 1002 win 8000"),
         (Scene::fin_wait_2(plain()), "0.1 < . 601:701 ack 1002 win 8000"),
-        // Nothing is lost here.
+        // No data is lost here.
         (Scene::fin_wait_2(plain()), "0.1 < F. 501:501 ack 1002 win 8000"),
         (Scene::fin_wait_2(plain()), "0.1 < . 500:501 ack 1002 win 8000"),
     ]
@@ -167,8 +166,8 @@ fn release_resets_data_that_arrives_afterwards() {
     .assert_eq(&runs.join("---\n"));
 }
 
-/// A closed window ends the connection whatever has been closed besides; what is acknowledged puts
-/// it off, and so does a window that is open.
+/// A closed window ends the connection regardless of other closings; acknowledged data postpones
+/// the end, and so does an open window.
 #[test]
 fn released_data_does_not_wait_for_ever() {
     let config = Config { fin_wait: Some(Duration::from_secs(10)), ..plain() };
@@ -205,8 +204,8 @@ fn established_blind_segments_do_not_stop_keep_alive() {
     assert!(out.ends_with("110.000 ! Closed(TimedOut)\n300.000 = state Closed\n"), "{out}");
 }
 
-/// RFC 6191 section 2, case by case: time stamp of the old connection, of the SYN, and the sequence
-/// numbers.
+/// RFC 6191 section 2, case by case: time stamp of the old connection, time stamp of the SYN, and
+/// the sequence numbers.
 #[test]
 fn time_wait_gives_way_to_a_later_syn() {
     let stamp = |value| Some(Timestamps { value, echo: 0 });

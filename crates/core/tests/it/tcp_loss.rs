@@ -131,8 +131,8 @@ fn newreno_time_out_during_recovery_goes_back() {
     );
 }
 
-/// RFC 5681 section 3.1: all that was outstanding at a time-out is one loss, however many time-outs
-/// its repair takes.
+/// RFC 5681 section 3.1: all data outstanding at a time-out counts as one loss, regardless of the
+/// number of time-outs during its repair.
 #[test]
 fn a_time_out_while_another_is_repaired_leaves_the_threshold() {
     check(
@@ -152,7 +152,7 @@ fn a_time_out_while_another_is_repaired_leaves_the_threshold() {
 }
 
 /// RFC 6675 section 2: an acknowledgement that moves SND.UNA and reports more than two segments
-/// begins a recovery.
+/// starts a recovery.
 #[test]
 fn sack_with_a_cumulative_acknowledgement_begins_recovery() {
     check(
@@ -169,8 +169,8 @@ fn sack_with_a_cumulative_acknowledgement_begins_recovery() {
     );
 }
 
-/// RFC 6675 section 2: an acknowledgement that reports nothing new shows no loss. The network has
-/// doubled a packet.
+/// RFC 6675 section 2: an acknowledgement without a new report shows no loss. The network has
+/// duplicated a packet.
 #[test]
 fn sack_duplicates_without_a_report_show_no_loss() {
     let scene = Scene::established_with(sack(), Options { sack_permitted: true, ..Options::default() });
@@ -284,7 +284,7 @@ fn sack_rescue_retransmission_covers_a_lost_tail() {
     );
 }
 
-/// RFC 2018 section 8: what was reported is not sent again after a time-out.
+/// RFC 2018 section 8: reported data is not retransmitted after a time-out.
 #[test]
 fn sack_is_kept_over_a_time_out() {
     check(
@@ -300,7 +300,7 @@ fn sack_is_kept_over_a_time_out() {
     );
 }
 
-/// The peer acknowledges less than it has reported: it has dropped that again.
+/// The peer acknowledges less than it has reported: it has dropped that data.
 #[test]
 fn sack_that_the_peer_takes_back_is_forgotten() {
     check(
@@ -346,8 +346,8 @@ fn sack_nonsense_is_ignored() {
 }
 
 /// RFC 2883 section 4: blocks below the acknowledgement or within the second block are duplicates,
-/// here of packets that the network has doubled. None of them shows a loss, with or without the
-/// option: one segment is reported, and no more.
+/// here of packets that the network has duplicated. None of them shows a loss, with or without the
+/// option: only one segment is reported.
 #[test]
 fn dsack_is_no_news() {
     for dsack in [false, true] {
@@ -447,9 +447,9 @@ fn reno_does_not_use_sack_but_permits_it() {
     );
 }
 
-/// A probe of the tail leaves the last segment in the network twice. A time-out within the round
-/// trip after it takes only the first segment for lost (RFC 8985 sections 6.3 and 7.3), which is
-/// sent again: three segments in the network, two outstanding.
+/// A tail loss probe leaves the last segment in the network twice. A time-out within the next round
+/// trip marks only the first segment lost (RFC 8985 sections 6.3 and 7.3). It is retransmitted:
+/// three segments in the network, two outstanding.
 #[test]
 fn flight_size_is_never_above_what_is_outstanding() {
     let short = RtoConfig { max: Duration::from_secs(1), ..plain().rto };

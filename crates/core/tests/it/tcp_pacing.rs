@@ -1,4 +1,4 @@
-//! Pacing, end to end on one wire: when segments leave, and that nothing waits for ever.
+//! End-to-end tests of pacing: when segments leave, and that nothing waits forever.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,11 +9,11 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::pair::{End, Pair, Verdict};
 use bytes::Bytes;
 
-/// When the client's segments with data left, and how long each was.
+/// When the client's data segments left, and the length of each.
 type Departures = Rc<RefCell<Vec<(Instant, usize)>>>;
 
-/// A wire of 50 ms each way that notes departures and loses what `lost` says, by the number of the
-/// segment with data.
+/// A wire of 50 ms in each direction that records departures and loses the data segments for whose
+/// number `lost` returns true.
 fn pair(config: Config, lost: impl Fn(usize) -> bool + 'static) -> (Pair, Departures) {
     let departures = Departures::default();
     let noted = departures.clone();
@@ -33,7 +33,7 @@ fn config(pacing: bool) -> Config {
     Config { pacing, window_limit: Some(40), initial_ssthresh: Some(14_400), ..Config::default() }
 }
 
-/// Most bytes that left at one instant.
+/// Largest number of bytes that left at one instant.
 fn largest_burst(departures: &[(Instant, usize)]) -> usize {
     let bursts = departures.chunk_by(|a, b| a.0 == b.0);
     bursts.map(|burst| burst.iter().map(|(_, len)| len).sum()).max().unwrap_or(0)
@@ -51,7 +51,7 @@ fn paced_segments_leave_one_by_one() {
     }
 }
 
-/// 1.2 windows in a round trip: 12 segments of 1440 bytes in 100 ms while the window is 10 of them.
+/// 1.2 windows per round trip: 12 segments of 1440 bytes in 100 ms while the window is 10 segments.
 #[test]
 fn the_rate_is_that_of_the_window() {
     let initial_window = InitialWindow::Segments(10);
@@ -67,11 +67,11 @@ fn the_rate_is_that_of_the_window() {
     }
 }
 
-/// A retransmission after a time-out leaves at the instant at which the timer runs out, and what
-/// follows soon.
+/// A retransmission after a time-out leaves when the timer expires, and the following segments soon
+/// after.
 #[test]
 fn time_outs_do_not_wait() {
-    // A whole window is lost, and a few repetitions, so that only the timer repairs it.
+    // A whole window and some retransmissions are lost, so that only the timer repairs the loss.
     for (congestion, window) in [(CongestionAlgorithm::NewReno, 15), (CongestionAlgorithm::Bbr, 42)] {
         let config = Config { congestion, ..config(true) };
         let (mut pair, departures) = pair(config, move |n| (60..60 + window).contains(&n));
@@ -86,7 +86,7 @@ fn time_outs_do_not_wait() {
     }
 }
 
-/// Acknowledgements are not data: the reader of a paced connection is not slowed down.
+/// Acknowledgements are not data: the receiver on a paced connection is not slowed down.
 #[test]
 fn acknowledgements_do_not_wait() {
     let quick = |pacing| {

@@ -1,4 +1,5 @@
-//! Two connections end to end: bit-exact both ways and torn down, whatever the wire does.
+//! Two connections end to end: data arrives intact in both directions, and the connection closes,
+//! for any behaviour of the wire.
 
 use anabranch_core::segment::{Segment, SeqNumber};
 use anabranch_core::tcp::{
@@ -11,7 +12,7 @@ use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 use expect_test::expect;
 
-/// Runs one transfer both ways and says what is wrong with it.
+/// Runs one transfer in both directions and returns a description of a failure.
 fn transfer(seed: u64) -> Result<(), String> {
     let mut prng = Prng::new(seed);
     let (client, server) = (any_config(&mut prng), any_config(&mut prng));
@@ -46,8 +47,8 @@ fn transfer(seed: u64) -> Result<(), String> {
     let dawdles = prng.pick(&[0, 0, 50, 90]);
     let (mut notices, rate) = (Prng::new(seed), prng.pick(&[0, 0, 1, 10]));
     let over = pair.run_until(Instant::ZERO + Duration::from_secs(40_000), |pair| {
-        // One that stands by for a peer that is gone would do so for as long as it is told that
-        // there is no route.
+        // A connection in standby for a peer that is gone would stay there as long as it is told
+        // that there is no route.
         let gone = [&pair.client, &pair.server].iter().any(|side| is_over(&side.events));
         for end in [End::Client, End::Server] {
             let now = pair.now;
@@ -76,7 +77,8 @@ fn transfer(seed: u64) -> Result<(), String> {
         return Err(format!("octets differ: {summary}"));
     }
     for side in [&pair.client, &pair.server] {
-        // The last ACK may be lost after the other end has left TIME-WAIT: then LAST-ACK times out.
+        // The last ACK may be lost after the other endpoint has left TIME-WAIT: then LAST-ACK times
+        // out.
         let last = side.events.last();
         let fine = [CloseReason::Graceful, CloseReason::TimedOut].map(|r| Some(Event::Closed(r)));
         if !fine.contains(&last.copied()) || !side.events.contains(&Event::PeerClosed) {
@@ -136,8 +138,8 @@ fn any_config(prng: &mut Prng) -> Config {
     }
 }
 
-/// Options that came later are drawn apart, so that a seed keeps the wire on which it has failed
-/// once.
+/// Options that were added later use random numbers of their own, so that seeds that once failed
+/// keep their wire.
 fn with_later_options(config: Config, prng: &mut Prng) -> Config {
     let config =
         Config { dsack: prng.chance(50), undo: prng.chance(50), sack_on_data: prng.chance(50), ..config };
@@ -185,8 +187,8 @@ fn senders() -> impl Iterator<Item = Config> {
     })
 }
 
-/// `octets` arrive over a wire that treats segments as `rule` says; the sender's figures while it
-/// still has more to send.
+/// Transfers `octets` over a wire that treats segments by `rule`; returns the sender's statistics
+/// while it still has more to send.
 fn under_way(config: Config, delay: u64, octets: usize, rule: impl Rule + 'static) -> Info {
     let mut pair = Pair::new(config, config, Duration::from_millis(delay)).with_rule(rule);
     pair.client.outbox = Bytes::from(vec![0; octets + 1_000_000]);
@@ -195,7 +197,7 @@ fn under_way(config: Config, delay: u64, octets: usize, rule: impl Rule + 'stati
     pair.client.tcp().info()
 }
 
-/// Nothing is lost, and 5 to 60 % of the packets arrive twice.
+/// No packet is lost, and 5 to 60 % of them are duplicated.
 #[test]
 fn doubled_packets_are_no_loss() {
     for config in senders() {
@@ -220,12 +222,13 @@ fn lost_acknowledgements_are_no_loss_of_data() {
         let (mut prng, mut free) = (Prng::new(3), Instant::ZERO);
         let half = move |now: Instant, from: End, _: &Segment| {
             if from == End::Client {
-                // 0.2 ms each: what arrives at one instant would have one acknowledgement for all.
+                // 0.2 ms each: segments that arrive at one instant would get one acknowledgement
+                // together.
                 free = free.max(now) + Duration::from_micros(200);
                 return Verdict::Delay(free.saturating_since(now));
             }
-            // The window is open by then: with two segments in flight one lost acknowledgement
-            // stops everything.
+            // The window is open by then: with two segments in flight, the loss of one
+            // acknowledgement would stop the transfer.
             let open = now > Instant::ZERO + Duration::from_millis(500);
             if open && prng.chance(50) { Verdict::Drop } else { Verdict::Pass }
         };
@@ -234,11 +237,11 @@ fn lost_acknowledgements_are_no_loss_of_data() {
     }
 }
 
-/// A steady round trip above 200 ms leaves the time-out no margin but the granularity: it must not
-/// run out before a fast retransmission can be acknowledged (RFC 6298 section 2.3).
+/// A steady round trip above 200 ms leaves only the granularity as the margin of the time-out: it
+/// must not expire before a fast retransmission can be acknowledged (RFC 6298 section 2.3).
 #[test]
 fn long_round_trips_with_few_losses_see_no_time_out() {
-    // BBR sends more, so that a retransmission is lost too, which RFC 6675 alone cannot see.
+    // BBR sends more, so that a retransmission is lost too, which RFC 6675 alone cannot detect.
     let blind = |config: &Config| config.congestion == CongestionAlgorithm::Bbr && !config.rack_tlp;
     for config in senders().filter(|config| !blind(config)) {
         for delay in [110, 200, 300] {
@@ -253,8 +256,8 @@ fn long_round_trips_with_few_losses_see_no_time_out() {
     }
 }
 
-/// A queue without an end: slow start ends where it grows (RFC 9406), before anything is lost with
-/// each controller.
+/// An unlimited queue: slow start ends when the round-trip time grows (RFC 9406), before any loss,
+/// with each controller.
 #[test]
 fn slow_start_ends_when_the_round_trip_grows() {
     // BBR has no threshold.
@@ -281,7 +284,7 @@ fn slow_start_ends_when_the_round_trip_grows() {
     }
 }
 
-/// What each way of recovering pays for the same losses: 1 % of data segments, 2 MB, 40 ms round
+/// Cost of each recovery algorithm for the same losses: 1 % of data segments, 2 MB, 40 ms round
 /// trip.
 #[test]
 fn recoveries_compared_on_one_wire() {
@@ -329,5 +332,5 @@ fn recoveries_compared_on_one_wire() {
 }
 
 const SEEDS: u64 = 2_000;
-/// Seeds that have failed once: both ends probed and neither heard the other.
+/// Seeds that once failed: both endpoints probed, and neither received the other's probes.
 const FORMER: [u64; 1] = [16_331];

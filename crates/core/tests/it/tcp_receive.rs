@@ -130,7 +130,8 @@ fn delayed_ack_counts_full_segments() {
     );
 }
 
-/// RFC 9293 SHLD-19: twice the largest segment in bytes is enough too, however they come.
+/// RFC 9293 SHLD-19: smaller segments with the bytes of two full segments also trigger an
+/// acknowledgement.
 #[test]
 fn delayed_ack_counts_the_bytes_of_segments_that_are_not_full() {
     let script = (0..5).map(|i| format!("0 < . {}:{} ack 1001 win 8000", 1501 + i * 700, 2201 + i * 700));
@@ -151,7 +152,7 @@ fn delayed_ack_counts_the_bytes_of_segments_that_are_not_full() {
     );
 }
 
-/// A segment that SACK blocks shorten is full.
+/// A segment that is shortened by SACK blocks counts as full.
 #[test]
 fn delayed_ack_counts_segments_with_sack_blocks_as_full() {
     let options = Options { timestamps: Some(Timestamps { value: 100, echo: 0 }), ..Options::default() };
@@ -485,8 +486,8 @@ fn timestamps_take_twelve_octets_and_are_echoed() {
     );
 }
 
-/// RFC 7323 section 4.3: the acknowledgement of a repetition echoes the repetition; of a segment
-/// that lies too far back, or whose clock has jumped, the one before.
+/// RFC 7323 section 4.3: the acknowledgement of a retransmission echoes the retransmission. For a
+/// segment that lies too far back, or whose clock has jumped, it echoes the previous one.
 #[test]
 fn timestamps_echo_a_repetition_of_what_has_arrived() {
     check(
@@ -505,8 +506,8 @@ fn timestamps_echo_a_repetition_of_what_has_arrived() {
     );
 }
 
-/// RFC 5961 section 5.2: an acknowledgement of what was never sent sets nothing, or PAWS would drop
-/// what follows.
+/// RFC 5961 section 5.2: an acknowledgement of unsent data must not set TS.Recent, or PAWS would
+/// drop the following segments.
 #[test]
 fn timestamps_of_an_impossible_acknowledgement_are_not_taken() {
     check(
@@ -591,8 +592,8 @@ fn a_pushed_segment_is_acknowledged_at_once_if_wanted() {
     );
 }
 
-/// Neither a gap nor what fills it is worth an acknowledgement of its own: the window's last
-/// segment asks for one.
+/// Neither a gap nor the segment that fills it gets an acknowledgement of its own: the last segment
+/// of the window requests one.
 #[test]
 fn gaps_wait_for_the_acknowledgement_of_the_window_if_wanted() {
     let delayed_ack = DelayedAck::Every { segments: 20, timeout: Duration::from_secs(5) };
@@ -616,8 +617,8 @@ fn dsack() -> Config {
 }
 
 /// RFC 2883 section 4.1: example 1, an acknowledgement is lost; example 2, there is a hole above;
-/// and the second copy of what lies above the hole (section 4.1.3), whose block is within the
-/// second one.
+/// and the second copy of data above the hole (section 4.1.3), whose block lies within the second
+/// block.
 #[test]
 fn dsack_whole_duplicates() {
     check(
@@ -643,7 +644,7 @@ fn dsack_whole_duplicates() {
     );
 }
 
-/// RFC 2883 section 4.2: only what has come before is reported, and of two parts the first.
+/// RFC 2883 section 4.2: only data received before is reported, and of two parts the first.
 #[test]
 fn dsack_parts_of_segments() {
     check(
@@ -668,7 +669,7 @@ fn dsack_parts_of_segments() {
     );
 }
 
-/// A duplicate that PAWS drops (RFC 7323 section 5.3) has arrived nevertheless.
+/// A duplicate that PAWS drops (RFC 7323 section 5.3) is still reported.
 #[test]
 fn dsack_of_an_old_copy() {
     let config = Config { timestamps: true, ..dsack() };
@@ -686,7 +687,7 @@ fn dsack_of_an_old_copy() {
     );
 }
 
-/// Without the option, and where the peer does not permit SACK.
+/// Without the option, and if the peer does not permit SACK.
 #[test]
 fn dsack_needs_permission() {
     for (config, sack_permitted) in [(sack(), true), (dsack(), false)] {
@@ -697,7 +698,8 @@ fn dsack_needs_permission() {
     }
 }
 
-/// The report leaves before data, so that a peer that counts duplicates may count it.
+/// The report is sent before data, so that a peer that counts duplicate acknowledgements may count
+/// it.
 #[test]
 fn dsack_leaves_before_data() {
     check(

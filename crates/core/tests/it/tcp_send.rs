@@ -303,7 +303,7 @@ fn zero_window_acknowledgements_keep_to_what_the_peer_expects() {
 
 #[test]
 fn zero_window_probes_of_both_ends_do_not_blind_them() {
-    // The peer probes with octet 501, which we take; its ACK of our probe then seems one octet old.
+    // The peer probes with byte 501, which we accept; its ACK of our probe then seems one byte old.
     check(
         Scene::established(plain()).quietly("0 < . 501:501 ack 1001 win 0\n0 write 1500"),
         "1.1 < . 501:502 ack 1001 win 0
@@ -573,7 +573,7 @@ fn sequence_numbers_wrap_on_sending() {
     );
 }
 
-/// Section VII of the MPTCP paper: one acknowledgement for a window.
+/// Section VII of the MPTCP paper: one acknowledgement per window.
 #[test]
 fn the_last_segment_of_a_window_is_pushed() {
     let config = Config { push: Push::Window, initial_window: InitialWindow::Segments(3), ..plain() };
@@ -591,8 +591,8 @@ fn the_last_segment_of_a_window_is_pushed() {
     );
 }
 
-/// The probe of a closed window goes out again when the window opens. Nothing was lost, also if two
-/// segments come before we may send: no recovery begins, for any way to find losses.
+/// The probe of a closed window is retransmitted when the window opens. No data was lost, even if
+/// two segments arrive before we may send: no recovery starts, with any loss detection.
 #[test]
 fn an_opening_window_begins_no_recovery() {
     for (sack, rack_tlp) in [(SackRole::Off, false), (SackRole::Both, false), (SackRole::Both, true)] {

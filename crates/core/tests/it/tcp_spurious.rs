@@ -1,4 +1,4 @@
-//! Losses that were none: RFC 2883, RFC 3522, RFC 4015, RFC 5682.
+//! Spurious losses and time-outs: RFC 2883, RFC 3522, RFC 4015, RFC 5682.
 
 use anabranch_core::segment::{Flags, Options, Segment, Timestamps};
 use anabranch_core::tcp::{Config, CongestionAlgorithm, DelayedAck, Info, InitialWindow, SackRole};
@@ -13,7 +13,7 @@ fn undo() -> Config {
     Config { undo: true, sack: SackRole::Both, ..plain() }
 }
 
-/// Eight segments in flight since 0, and 20 more written.
+/// Eight segments in flight since time 0, and 20 more written.
 fn flight(config: Config) -> Scene {
     let config = Config { initial_window: InitialWindow::Segments(8), ..config };
     let options = Options {
@@ -28,8 +28,8 @@ fn flight(config: Config) -> Scene {
         .quietly(&format!("0 < . 501:501 ack 1001 win 60000{stamp}\n0 write 28000"))
 }
 
-/// RFC 3522 section 3.2: the acknowledgement echoes a time before that of the retransmission. What
-/// was taken for lost is not sent again, and the window is as before (RFC 4015 section 3).
+/// RFC 3522 section 3.2: the acknowledgement echoes a time before that of the retransmission.
+/// Segments considered lost are not retransmitted, and the window is restored (RFC 4015 section 3).
 #[test]
 fn eifel_undoes_a_time_out() {
     check(
@@ -63,7 +63,7 @@ fn eifel_undoes_a_time_out() {
     );
 }
 
-/// The same echo of the retransmission: the time-out was right.
+/// The acknowledgement echoes the retransmission: the time-out was genuine.
 #[test]
 fn eifel_leaves_a_real_time_out() {
     check(
@@ -80,8 +80,8 @@ fn eifel_leaves_a_real_time_out() {
     );
 }
 
-/// RFC 3522 section 3.2 step 5: without any report of a duplicate, an acknowledgement of all that
-/// is outstanding may be that of a receiver that echoes old times.
+/// RFC 3522 section 3.2 step 5: without any report of a duplicate, an acknowledgement of all
+/// outstanding data may come from a receiver that echoes old times.
 #[test]
 fn eifel_doubts_what_acknowledges_everything() {
     check(
@@ -99,7 +99,7 @@ fn eifel_doubts_what_acknowledges_everything() {
     );
 }
 
-/// A segment that is overtaken by three is sent again, and its original arrives.
+/// A segment overtaken by three others is retransmitted, and its original arrives.
 #[test]
 fn eifel_undoes_a_recovery() {
     check(
@@ -128,8 +128,8 @@ fn eifel_undoes_a_recovery() {
     );
 }
 
-/// RFC 5682 section 3.1: after the first acknowledgement two new segments leave; the next one
-/// covers what was sent once.
+/// RFC 5682 section 3.1: after the first acknowledgement two new segments are sent; the next
+/// acknowledgement covers data that was sent once.
 #[test]
 fn frto_undoes_a_time_out() {
     check(
@@ -151,7 +151,7 @@ fn frto_undoes_a_time_out() {
     );
 }
 
-/// Step 3a: what was sent before is missing, what was sent after has arrived.
+/// Step 3a: data sent before the time-out is missing, data sent after it has arrived.
 #[test]
 fn frto_leaves_a_real_time_out() {
     check(
@@ -177,7 +177,7 @@ fn frto_leaves_a_real_time_out() {
     );
 }
 
-/// Step 2b: with nothing new to send the next acknowledgement would say nothing.
+/// Step 2b: without new data to send, the next acknowledgement would give no information.
 #[test]
 fn frto_needs_new_data() {
     let config = Config { initial_window: InitialWindow::Segments(28), ..undo() };
@@ -198,8 +198,8 @@ fn frto_needs_new_data() {
     );
 }
 
-/// RFC 2883 section 5.1: all retransmissions of a recovery have arrived twice, the last after its
-/// end.
+/// RFC 2883 section 5.1: all retransmissions of a recovery have arrived twice, the last one after
+/// its end.
 #[test]
 fn dsack_undoes_a_recovery() {
     check(
@@ -226,8 +226,8 @@ fn dsack_undoes_a_recovery() {
     );
 }
 
-/// A packet that was not sent again is doubled by the network, which may have doubled the
-/// retransmission too.
+/// The network duplicates a packet that was not retransmitted, so it may also have duplicated the
+/// retransmission.
 #[test]
 fn dsack_of_more_than_was_sent_again_undoes_nothing() {
     check(
@@ -246,7 +246,7 @@ fn dsack_of_more_than_was_sent_again_undoes_nothing() {
     );
 }
 
-/// One of two retransmissions was needed.
+/// One of two retransmissions was necessary.
 #[test]
 fn dsack_of_one_of_two_undoes_nothing() {
     check(
@@ -281,8 +281,8 @@ fn dsack_of_one_of_two_undoes_nothing() {
 const CONTROLLERS: [CongestionAlgorithm; 3] =
     [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic, CongestionAlgorithm::Westwood];
 
-/// Over a path of 40 ms and 12 Mbit/s all packets of one direction are a second late, once; none is
-/// lost. Before and after.
+/// On a path of 40 ms and 12 Mbit/s all packets of one direction are once a second late; none is
+/// lost. Returns the statistics before and after.
 fn spike(config: Config, from: End) -> (Info, Info, Info) {
     let late = Instant::ZERO + Duration::from_secs(3);
     let mut free = [Instant::ZERO; 2];
@@ -344,7 +344,7 @@ fn a_late_second_costs_no_window() {
     }
 }
 
-/// 5 to 60 % of the packets arrive twice, and none is lost.
+/// 5 to 60 % of the packets are duplicated, and none is lost.
 #[test]
 fn doubled_packets_start_no_recovery() {
     for congestion in CONTROLLERS {
@@ -359,7 +359,7 @@ fn doubled_packets_start_no_recovery() {
                 };
                 let mut prng = Prng::new(chance);
                 let twice = move |_: Instant, _: End, segment: &Segment| {
-                    // A SYN that comes twice is answered twice, which counts as a repetition.
+                    // A duplicated SYN is answered twice, which counts as a retransmission.
                     if prng.chance(chance) && !segment.flags.contains(Flags::SYN) {
                         Verdict::Duplicate(Duration::from_micros(prng.below(30_000)))
                     } else {
@@ -367,7 +367,7 @@ fn doubled_packets_start_no_recovery() {
                     }
                 };
                 let mut pair = Pair::new(config, config, Duration::from_millis(20)).with_rule(twice);
-                // Both ways, so that data meets holes and duplicates.
+                // In both directions, so that data meets holes and duplicates.
                 pair.client.outbox = Bytes::from(vec![0; 3_000_000]);
                 pair.server.outbox = Bytes::from(vec![0; 1_000_000]);
                 let limit = Instant::ZERO + Duration::from_secs(600);
@@ -384,8 +384,8 @@ fn doubled_packets_start_no_recovery() {
     }
 }
 
-/// RFC 2018 section 4 and RFC 9293 section 3.7.1: with losses both ways, segments with data have
-/// blocks, and options and data together are no more than the MSS.
+/// RFC 2018 section 4 and RFC 9293 section 3.7.1: with losses in both directions, data segments
+/// carry blocks, and options and data together do not exceed the MSS.
 #[test]
 fn blocks_beside_data_shorten_it() {
     for (mss, timestamps) in [(1440, true), (1440, false), (536, true), (81, true), (30, false), (9, false)] {

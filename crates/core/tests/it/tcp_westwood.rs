@@ -1,4 +1,4 @@
-//! Westwood+ against NewReno, end to end on one wire.
+//! Westwood+ compared with NewReno, end to end on one wire.
 
 use anabranch_core::segment::Segment;
 use anabranch_core::tcp::{Config, CongestionAlgorithm};
@@ -7,8 +7,8 @@ use anabranch_testkit::pair::{End, Pair, Verdict};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 
-/// Milliseconds for 4 MB over a path of 100 ms and any rate that loses so many per cent of the data
-/// segments.
+/// Milliseconds for 4 MB over a path of 100 ms with unlimited rate that loses this percentage of
+/// data segments.
 fn time(congestion: CongestionAlgorithm, loss: u64, seed: u64) -> u64 {
     let config = Config { congestion, window_limit: Some(128), ..Config::default() };
     let mut prng = Prng::new(seed);

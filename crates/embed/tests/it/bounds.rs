@@ -1,5 +1,6 @@
-//! Whatever comes, no call allocates more than its bound, what lasts stays within its own, and
-//! nothing panics: on this the library rests where an allocation that fails would be the end.
+//! Whatever the input, no call allocates more than its bound, lasting memory stays within its own
+//! bound, and nothing panics. The library relies on this because a failed allocation would be
+//! fatal.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -20,7 +21,7 @@ static GATEWAYS: [api::Gateway; 15] =
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// What somebody says on a connection.
+/// Input on a connection.
 #[derive(Clone, Debug)]
 enum Say {
     Request {
@@ -33,18 +34,18 @@ enum Say {
         session: u8,
         plan: Plan,
     },
-    /// So many octets from so far behind what has been delivered.
+    /// This many bytes, starting this far before the delivered position.
     Chunk {
         ahead: u64,
         n: usize,
     },
-    /// Chunks of one octet, apart from each other.
+    /// Chunks of one byte, separated by gaps.
     Crumbs {
         ahead: u64,
         gap: u64,
         count: u64,
     },
-    /// A message of a node, with rows and neighbours, to its end or not.
+    /// A message that only nodes send, with rows and neighbours, complete or truncated.
     Strange(Vec<u8>),
     Garbage(Vec<u8>),
     Cancel,
@@ -53,21 +54,21 @@ enum Say {
 #[derive(Clone, Debug)]
 enum Op {
     Accept,
-    /// What, on which connection, and cut into pieces of how many octets.
+    /// The input, the connection, and the size of the pieces.
     Say(Say, usize, usize),
     End(usize),
     Close(usize),
     Wait(u64),
-    /// What the program says to the next offer.
+    /// The program's answer to the next offer.
     Answer(Answer),
-    /// The program gives up.
+    /// The program aborts.
     Abort,
 }
 
-/// What a program says to an offer.
+/// A program's answer to an offer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// It has this many octets of it.
+    /// Accept; the program has this many bytes of the file.
     Accept(u64),
     Refuse,
     Later,
@@ -129,7 +130,7 @@ impl Say {
         match self {
             Self::Request { transfer, length, plan } => {
                 let transfer = TransferId(*transfer);
-                // As long as can be; of one file the digest is right.
+                // Each as long as possible; the digest is right for one file.
                 let digest = if transfer.0 == 0 { digest_of(*length) } else { [7; 32] };
                 let file = Some(FileIdentity { digest, signature: Some([9; 64]), discard: false });
                 let request = Request {
@@ -163,16 +164,16 @@ impl Say {
     }
 }
 
-/// A node, its connections, and what it may take.
+/// A node, its connections, and its memory limits.
 struct World {
     node: Node,
     sizes: Sizes,
     streams: Vec<StreamId>,
     now: Instant,
-    /// In use before there was a node.
+    /// Bytes in use before the node was created.
     before: i64,
     answer: Answer,
-    /// Octets that the program has, while a file is coming, and their digest.
+    /// Number and digest of the bytes that the program has while a file is arriving.
     has: Option<(u64, Sha256)>,
 }
 
@@ -228,7 +229,7 @@ impl World {
         outcome.ok()
     }
 
-    /// What the program says to the offer that waits.
+    /// The program's answer to the waiting offer.
     fn reply(&mut self) {
         let Some(length) = self.node.offer().map(|request| request.length) else { return };
         match self.answer {
@@ -317,7 +318,7 @@ fn sizes() -> impl Strategy<Value = Sizes> {
     )
 }
 
-/// A transfer that has begun, so that what follows is about something.
+/// A transfer that has begun, so that later input refers to something.
 fn beginning() -> Vec<Op> {
     let request = Say::Request { transfer: 0, length: 60_000, plan: Plan::Stripe };
     let join = |session| Say::Join { transfer: 0, session, plan: Plan::Stripe };
@@ -335,13 +336,13 @@ proptest! {
         sizes in prop_oneof![Just(Sizes::default()), sizes()],
         ops in proptest::collection::vec(op(), 1..80),
     ) {
-        // Made before the node, whose allocations are counted.
+        // Created before the node, whose allocations are counted.
         let beginning = beginning();
         let mut world = World::new(sizes);
         for op in beginning.iter().chain(&ops) {
             world.apply(op);
         }
-        // When memory is short nevertheless, all is given back, and a transfer can begin.
+        // If memory runs out nevertheless, everything is freed, and a transfer can begin.
         world.node.restart();
         world.call(|_, _| Ok(()));
         world.answer = Answer::Accept(0);
@@ -352,9 +353,9 @@ proptest! {
     }
 }
 
-/// The queue of senders that wait has its memory from the beginning: a queue that grows by doubling
-/// took room for four where two may wait, and 16 bytes more than may last. Few random sequences met
-/// it, and only on a node with one connection.
+/// The queue of waiting senders is allocated at the start: a queue that grew by doubling took room
+/// for four although two may wait, 16 bytes more than the bound. Few random sequences reached that,
+/// and only on a node with one connection.
 #[test]
 fn senders_that_wait_stay_within_the_bounds() {
     let sizes = Sizes {

@@ -1,4 +1,4 @@
-//! The library as C sees it: its header, its enemies, its size without an operating system.
+//! Tests of the C interface: header, hostile input, and size without an operating system.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use anabranch_testkit::embedded::{Kind, bare_metal, file, library, program};
 
 use crate::noise;
 
-/// The names after `before` in a text, in alphabetical order, each once.
+/// The names after `before` in a text, sorted, without duplicates.
 fn names(text: &str, before: &str) -> Vec<String> {
     let name = |rest: &str| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
@@ -24,7 +24,7 @@ fn names(text: &str, before: &str) -> Vec<String> {
     names
 }
 
-/// What the library has, as its source says.
+/// The functions of the library, from its source.
 fn functions() -> Vec<String> {
     let source = fs::read_to_string(file("src/c.rs")).expect("it is there");
     let of_the_program = ["fn anabranch_node_panicked", "fn anabranch_node_entropy"];
@@ -35,7 +35,7 @@ fn functions() -> Vec<String> {
 #[test]
 fn the_header_names_what_the_library_has() {
     let header = fs::read_to_string(file("include/anabranch_node.h")).expect("it is there");
-    // Outside of comments; and one function is the program's.
+    // Outside of comments; one function is the program's.
     let code: String =
         header.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, code)| code)).collect();
     let mut declared = names(&code, "anabranch_node_");
@@ -151,11 +151,11 @@ fn the_header_lays_out_what_the_library_reads() {
     program(Kind::Plain, &[&source], &folder.path().join("layout"));
 }
 
-/// Functions of the library that it does not have without encryption and manifests.
+/// Functions that are missing in a library without encryption and manifests.
 const WITH_SIGNATURES: [&str; 2] = ["anabranch_node_signed_by", "anabranch_node_highest_of"];
 
-/// `hostile.c`, ready to be started with these rounds and this seed, by another program if `with`
-/// has one.
+/// `hostile.c`, ready to run with these rounds and this seed, under the program in `with` if it is
+/// not empty.
 fn hostile(kind: Kind, folder: &Path, with: &[&str], rounds: &str, seed: &str) -> Option<Command> {
     let (linked, recording) = (folder.join("hostile"), folder.join("recording"));
     program(kind, &[&file("tests/hostile.c")], &linked)?;
@@ -193,7 +193,7 @@ fn valgrind_finds_nothing() {
     }
 }
 
-/// Another library in Rust, with std, for the same C program.
+/// Another Rust library, with std, for the same C program.
 const OTHER: &str = r#"
 #[unsafe(no_mangle)]
 pub extern "C" fn other_sum(n: u32) -> u32 {
@@ -213,7 +213,7 @@ fn two_nodes_and_another_rust_library_share_a_program() {
     rustc.args(["--edition", "2024", "--crate-type", "staticlib", "-o"]).arg(&other).arg(&source);
     assert!(rustc.status().expect("rustc starts").success());
     let (two, ours) = (file("tests/two.c"), library(Kind::Plain, None));
-    // The linker takes a name from the first archive that has it.
+    // The linker takes a symbol from the first archive that defines it.
     for (name, sources) in [("other-first", &[&*two, &*other][..]), ("ours-first", &[&two, &ours, &other])] {
         let linked = folder.path().join(name);
         let Some(()) = program(Kind::Plain, sources, &linked) else { return };
@@ -225,7 +225,8 @@ fn two_nodes_and_another_rust_library_share_a_program() {
 #[test]
 fn the_library_stands_without_an_operating_system() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // Text, at most, in kB: the bounds of a node in 16 kB and of one that encrypts in 24 kB of RAM.
+    // Upper limit of code size in kB: for a node in 16 kB of RAM, and for one with encryption in 24
+    // kB.
     for (kind, most) in [(Kind::Plain, 64), (Kind::Noise, 128)] {
         let functions: Vec<String> = functions()
             .into_iter()

@@ -1,4 +1,4 @@
-//! What the C examples say of command lines and files that they cannot use. None of them may start.
+//! Error messages of the C examples for invalid command lines and files. None of them may start.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anabranch_testkit::embedded::{Kind, file, program};
 
-/// The exit code of a program, and what it says. A program that starts to listen is killed.
+/// Exit code and output of a program. A program that starts to listen is killed.
 fn run(here: &Path, words: &str) -> (Option<i32>, String) {
     let mut words = words.split_whitespace();
     let mut child = Command::new(here.join(words.next().expect("a program")))
@@ -27,7 +27,7 @@ fn run(here: &Path, words: &str) -> (Option<i32>, String) {
     (child.wait().expect("it is ours").code(), said)
 }
 
-/// Runs each command line, which has to end with this code and this one line.
+/// Runs each command line, which must end with this code and this line.
 fn refuses(here: &Path, table: &[(&str, i32, &str)]) {
     for &(words, code, message) in table {
         let said = run(here, words);
@@ -75,7 +75,7 @@ fn a_c_example_refuses_a_bad_command_line_and_says_why() {
             let message = if what == usage { usage } else { &message };
             refuses(here, &[(&format!("{example} {words}"), 2, message)]);
         }
-        // Nothing was made before all arguments were read.
+        // Nothing is created before all arguments are checked.
         let made = ["got", "got.part"].map(|name| here.join(name).exists());
         assert_eq!(made, [false, false], "{example}");
     }
@@ -152,7 +152,7 @@ fn a_c_example_refuses_keys_with_which_no_file_could_come() {
     }
     assert!(!here.join("got.part").exists());
 
-    // As many keys and gateways as there may be fit into its memory.
+    // The maximum number of keys and gateways fits into its memory.
     let all = format!(
         "receive -k node.key {} -p both.key {} -v signer.pub -d {device} got 127.0.0.1:0 10.0.0.1:1 10.0.0.2:1 10.0.0.3:1",
         "-s sender.pub ".repeat(4),
@@ -161,7 +161,7 @@ fn a_c_example_refuses_keys_with_which_no_file_could_come() {
     let (code, said) = run(here, &all);
     assert!(code.is_none() && said.starts_with("listening on"), "{said}");
 
-    // What is there of a number is no number, and what cannot be read is not none.
+    // A damaged number file is an error, and an unreadable file does not count as missing.
     let damaged =
         "cannot read the sequence number of got: it is damaged, and without it older files would be taken";
     let device = format!("receive -p both.key -v signer.pub -d {device} got 127.0.0.1:0");

@@ -1,4 +1,4 @@
-//! The library for C: its bounds, its header and hostile input.
+//! Tests of the library for C: memory bounds, header and hostile input.
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 
@@ -13,6 +13,6 @@ mod parts;
 
 use anabranch_testkit::counting::Counting;
 
-/// Serves all tests of this binary; each thread has counters of its own.
+/// Counts allocations for all tests of this binary; each thread has its own counters.
 #[global_allocator]
 static COUNTING: Counting = Counting;

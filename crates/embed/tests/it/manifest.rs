@@ -1,4 +1,4 @@
-//! A node that knows what device it is: which files it takes, and in which order it says so.
+//! Tests of a node with a device: which files it accepts, and the order of its checks.
 
 use anabranch_core::set::{Effect, FileIdentity, RefuseReason, StreamId};
 use anabranch_core::time::{Duration, Instant};
@@ -31,7 +31,7 @@ extern "C" fn noon() -> u64 {
     NOON
 }
 
-/// A device of vendor 1 and class 2 with this clock, which has taken `highest`.
+/// A device of vendor 1 and class 2 with this clock, which last accepted `highest`.
 fn node(unix_time: Option<extern "C" fn() -> u64>, highest: Option<(u64, [u8; 32])>) -> Node {
     let signers = vec![[0xee; 32], signer().verifying().octets()];
     let device = Device {
@@ -50,7 +50,7 @@ fn digest(file: &[u8]) -> [u8; 32] {
     Sha256::digest(file).into()
 }
 
-/// The manifest of the file with number 3, for the device.
+/// The manifest of the file with sequence number 3, for the device.
 fn manifest() -> Manifest<'static> {
     let file = FileDigest { length: FILE.len() as u64, sha256: digest(&FILE) };
     let use_before = Some(NOON + 1);
@@ -72,7 +72,7 @@ fn events(node: &mut Node) -> Vec<Event> {
     std::iter::from_fn(|| node.poll()).collect()
 }
 
-/// A caller connects and sends octets in pieces. Returns the events of all.
+/// A peer connects and sends bytes in pieces. Returns the events of all calls.
 fn say(node: &mut Node, says: &[u8]) -> (StreamId, Vec<Event>) {
     let stream = node.accepted(NOW).expect("there is a place");
     let mut all = events(node);
@@ -84,7 +84,7 @@ fn say(node: &mut Node, says: &[u8]) -> (StreamId, Vec<Event>) {
     (stream, all)
 }
 
-/// The reason of a refusal among events, and whether the program was told of the offer.
+/// The reason of a refusal among events, and whether the offer was announced to the program.
 fn answer(events: &[Event]) -> (Option<RefuseReason>, bool) {
     let mut decoder = wire::Decoder::new();
     let mut reason = None;
@@ -101,7 +101,7 @@ fn answer(events: &[Event]) -> (Option<RefuseReason>, bool) {
     (reason, events.contains(&Event::Begin))
 }
 
-/// What becomes of a request with these octets for a manifest.
+/// The result of a request with these bytes as manifest.
 fn fate(node: &mut Node, manifest: Option<Vec<u8>>) -> (Option<RefuseReason>, bool) {
     let (stream, said) = say(node, &request(7, manifest));
     if node.closed(NOW, stream).is_ok() {
@@ -134,15 +134,15 @@ fn a_file_is_offered_with_its_manifest_and_raises_the_number_at_its_end() {
     let end = said.iter().position(|event| *event == Event::End { length: FILE.len() as u64 });
     assert!(end.is_some(), "{said:?}");
     assert_eq!(node.highest(), Some((3, digest(&FILE))));
-    // The same number and file may come again, as its sender may not have heard.
+    // The same number and file may be offered again, since its sender may not have received the
+    // answer.
     assert_eq!(fate(&mut node, Some(manifest().sign(&signer()))).0, None);
     let older = Manifest { sequence: 2, ..manifest() }.sign(&signer());
     let (_, said) = say(&mut node, &request(9, Some(older)));
     assert_eq!(answer(&said), (Some(RefuseReason::Rollback), false));
 }
 
-/// The number is that of the file before END is polled, and stays there if the program gives the
-/// file up after END.
+/// The number is raised before END is polled, and stays raised if the program aborts after END.
 #[test]
 fn the_number_does_not_rise_before_the_end_nor_fall_after_it() {
     let mut node = node(Some(noon), None);
@@ -218,7 +218,7 @@ fn without_a_clock_no_manifest_is_taken_that_expires() {
     assert_eq!(fate(&mut node(None, None), Some(far)), (Some(RefuseReason::Expired), false));
 }
 
-/// A request that is repeated while its offer waits cannot bring another manifest in its place.
+/// A request that is repeated while its offer waits cannot replace the checked manifest.
 #[test]
 fn a_manifest_that_is_repeated_does_not_take_the_place_of_the_one_that_was_checked() {
     let mut node = node(Some(noon), None);
@@ -236,8 +236,7 @@ fn a_manifest_that_is_repeated_does_not_take_the_place_of_the_one_that_was_check
     assert_eq!(node.highest(), Some((3, digest(&FILE))));
 }
 
-/// Two senders in the middle of their manifests: the one that began first is reset, the other one
-/// is heard.
+/// Two senders in the middle of their manifests: the first is reset, the second is served.
 #[test]
 fn of_two_manifests_at_once_the_later_is_read() {
     let mut node = node(Some(noon), None);
@@ -266,7 +265,7 @@ fn the_offer_of_a_program_that_waits_is_busy_for_others_and_may_be_deferred() {
     assert_eq!(node.manifest(), None);
 }
 
-/// Whatever comes in whatever pieces, memory stays within its bounds, and nothing is offered that
+/// Arbitrary input in arbitrary pieces: memory stays within its bounds, and nothing is offered that
 /// was not signed for this device.
 #[test]
 fn hostile_manifests_stay_within_the_bounds() {
@@ -282,7 +281,7 @@ fn hostile_manifests_stay_within_the_bounds() {
     for run in 0..40 {
         let before = in_use();
         let mut node = node(Some(noon), Some((2, [9; 32])));
-        // The list of signers is the program's.
+        // The list of signers belongs to the program.
         let before = before + 64;
         let mut open: Vec<(StreamId, Vec<u8>, usize)> = Vec::new();
         for _ in 0..400 {
@@ -333,7 +332,7 @@ fn hostile_manifests_stay_within_the_bounds() {
     }
 }
 
-/// One call and its effects, within what a call may allocate.
+/// One call and its effects, within the bound of a call.
 fn bounded<T>(node: &mut Node, call: impl FnOnce(&mut Node) -> T) -> (T, Vec<Event>) {
     let mut said = Vec::with_capacity(32);
     let before = octets();
@@ -353,7 +352,7 @@ fn bounded<T>(node: &mut Node, call: impl FnOnce(&mut Node) -> T) -> (T, Vec<Eve
     (done, said)
 }
 
-/// A device without a battery begins in 1970.
+/// A device without a battery-backed clock starts in 1970.
 #[test]
 fn a_clock_that_was_never_set_admits_no_manifest_that_expires() {
     extern "C" fn never_set() -> u64 {
@@ -380,7 +379,7 @@ fn a_file_whose_manifest_expires_while_it_comes_is_given_up() {
     extern "C" fn clock() -> u64 {
         CLOCK.load(Ordering::Relaxed)
     }
-    // What the clock says at the end, whether the manifest expires, and whether the file comes.
+    // The clock at the end, whether the manifest expires, and whether the file is accepted.
     for (at_end, expires, comes) in [
         (NOON, true, true),
         (NOON + 1, true, false),
@@ -403,7 +402,7 @@ fn a_file_whose_manifest_expires_while_it_comes_is_given_up() {
     }
 }
 
-/// The sizes in docs/reference/embedded.md, of which a program chooses its limit.
+/// The envelope sizes in docs/reference/embedded.md, from which a program chooses its limit.
 #[test]
 fn manifests_are_as_long_as_the_page_says() {
     let size = |component: &[u8], number: u64, use_before: Option<u64>| {

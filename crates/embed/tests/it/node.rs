@@ -1,4 +1,4 @@
-//! A node's answers to what it does not want.
+//! Answers of a node to unwanted input.
 
 use anabranch_core::set::{Effect, FileIdentity, RefuseReason, StreamId};
 use anabranch_core::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use anabranch_wire::set::{self as wire, Message, Plan, Refuse, Request, Transfer
 use sha2::{Digest, Sha256};
 
 const NOW: Instant = Instant::ZERO;
-/// When a transfer without news makes way.
+/// When a transfer without progress gives way.
 const LATER: Instant = Instant::from_nanos(60_000_000_000);
 /// Two sessions of transfer 7.
 const JOIN: &[u8] = &[0x50, 0, 0, 0, 0, 0, 0, 0, 7, 0, 2];
@@ -30,23 +30,23 @@ fn request(transfer: u64, length: u64, digest: Option<[u8; 32]>) -> Vec<u8> {
     octets
 }
 
-/// The request of transfer 7, for this file.
+/// The request of transfer 7 for this file.
 fn offer(file: &[u8]) -> Vec<u8> {
     request(7, file.len() as u64, Some(Sha256::digest(file).into()))
 }
 
-/// Less than 16,384 octets from `at` on, at most 63.
+/// A chunk of at most 63 bytes; a two-byte offset, below 16,384.
 fn chunk(at: u8, octets: &[u8]) -> Vec<u8> {
     let length = (octets.len() as u16 | 0x4000).to_be_bytes();
     [&[0x71, at][..], &length, octets].concat()
 }
 
-/// What a node wants.
+/// All pending events of a node.
 fn events(node: &mut Node) -> Vec<Event> {
     std::iter::from_fn(|| node.poll()).collect()
 }
 
-/// A caller connects and sends octets at `now`. Returns the events of both steps.
+/// A peer connects and sends bytes at `now`. Returns the events of both calls.
 fn say(node: &mut Node, now: Instant, says: &[u8]) -> (StreamId, Vec<Event>) {
     let stream = node.accepted(now).expect("there is a place");
     let mut all = events(node);
@@ -64,7 +64,7 @@ fn connect(node: &mut Node, says: &[u8]) -> StreamId {
     stream
 }
 
-/// The octets of a file among events.
+/// The file bytes among events.
 fn delivered(events: &[Event]) -> Vec<u8> {
     let octets = events.iter().filter_map(|event| match event {
         Event::Deliver { octets, .. } => Some(octets.to_vec()),
@@ -73,7 +73,7 @@ fn delivered(events: &[Event]) -> Vec<u8> {
     octets.flatten().collect()
 }
 
-/// What a node writes, among events.
+/// The bytes that a node writes, among events.
 fn written(events: &[Event]) -> Vec<u8> {
     let octets = events.iter().filter_map(|event| match event {
         Event::Stream(Effect::Write { octets, .. }) => Some(octets.to_vec()),
@@ -161,7 +161,7 @@ fn a_file_ends_before_its_sender_hears_of_it_and_only_with_its_digest() {
             assert!(written(&events).is_empty(), "{events:?}");
             assert!(events.contains(&Event::Stream(Effect::Abort { stream: session })));
         }
-        // Whatever became of it, the next file is a file of its own.
+        // Independently of the result, the next file starts from the beginning.
         let (_, next) = say(&mut node, NOW, &request(8, 0, Some(Sha256::digest([]).into())));
         assert_eq!(next.last(), Some(&Event::Begin), "{next:?}");
         assert_eq!(node.accept(NOW), Ok(()));
@@ -187,7 +187,7 @@ fn a_file_that_is_offered_without_a_digest_is_refused() {
     assert_eq!(written(&said), refused(RefuseReason::Unwanted, 0));
     assert_eq!(node.accept(NOW), Err(Error::Offer));
 
-    // The refusal is an effect like others: no call does anything before all are polled.
+    // The refusal is an effect like others: calls are refused until it is polled.
     let stream = node.accepted(NOW).expect("there is a place");
     events(&mut node);
     let says = request(9, 64, None);
@@ -198,7 +198,7 @@ fn a_file_that_is_offered_without_a_digest_is_refused() {
     assert_eq!(node.timeout(NOW), Ok(()));
 }
 
-/// A transfer that has come so far that 10 of its octets were delivered and 10 wait.
+/// A transfer of which 10 bytes are delivered and 10 are held.
 fn half_way(file: &[u8; 64]) -> (Node, StreamId) {
     let mut node = node(4);
     connect(&mut node, &offer(file));
@@ -214,11 +214,11 @@ fn half_way(file: &[u8; 64]) -> (Node, StreamId) {
 #[test]
 fn a_transfer_that_is_over_says_why_and_leaves_nothing_to_the_next() {
     let file = [0x55; 64];
-    // Its sender gives it up.
+    // The sender cancels it.
     let (mut node, session) = half_way(&file);
     assert_eq!(node.data(NOW, session, &[0x90]), Ok(1));
     assert_eq!(events(&mut node)[0], Event::Abort(abort::CANCELLED));
-    // Its sender is gone.
+    // The sender has disconnected.
     let (mut node, session) = half_way(&file);
     assert_eq!(node.closed(NOW, session), Ok(()));
     events(&mut node);
@@ -226,7 +226,7 @@ fn a_transfer_that_is_over_says_why_and_leaves_nothing_to_the_next() {
     assert_eq!(node.timeout(LATER), Ok(()));
     assert_eq!(events(&mut node)[0], Event::Abort(abort::LOST));
     assert_eq!(node.next_timeout(), None);
-    // Another sender comes too early, and when the time has come.
+    // Another sender asks too early, and again after the timeout.
     let (mut node, _) = half_way(&file);
     let next = request(8, 64, Some(Sha256::digest([0x66; 64]).into()));
     let (early, said) = say(&mut node, NOW, &next);
@@ -254,7 +254,7 @@ fn a_file_goes_on_from_what_the_program_has_and_its_digest_is_of_all() {
         assert_eq!(node.accept(NOW), Ok(()));
         let mut said = events(&mut node);
         if has.len() < 64 {
-            // The sender is told by an acknowledgement.
+            // An acknowledgement tells the sender.
             assert_eq!(written(&said)[..2], [0x80, 40]);
             let session = connect(&mut node, JOIN);
             assert_eq!(node.data(NOW, session, &chunk(40, &file[40..])), Ok(28));
@@ -284,7 +284,7 @@ fn a_program_may_refuse_or_answer_later() {
     let other = request(8, 64, Some([9; 32]));
     let (busy, said) = say(&mut node, NOW, &other);
     assert_eq!(written(&said), refused(RefuseReason::Busy, 0));
-    // The sender may hang up and ask again meanwhile: that is the same offer.
+    // The sender may disconnect and ask again meanwhile; that is the same offer.
     for stream in [asks, busy] {
         assert_eq!(node.closed(NOW, stream), Ok(()));
         events(&mut node);

@@ -1,5 +1,5 @@
-//! A node with keys: what it takes of memory while a sender of hosts speaks to it, and while others
-//! do.
+//! Memory of a node with keys, while a host's sender transfers a file and while strangers
+//! interfere.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn encoded(message: &Message) -> Vec<u8> {
     octets
 }
 
-/// The node's keys, which `tests/hostile.c` has too.
+/// The keys of the node, also used by `tests/hostile.c`.
 fn keys(sizes: &Sizes) -> Box<Keys> {
     let entropy: small::Entropy = |octets| {
         octets.fill(77);
@@ -49,7 +49,7 @@ fn keys(sizes: &Sizes) -> Box<Keys> {
     )
 }
 
-/// The two ways in which a sender is known.
+/// The two ways of authentication.
 fn acquaintances() -> [Acquaintance; 2] {
     [Acquaintance::Known(secret(3).public()), Acquaintance::Shared(SharedKey::from_octets([5; 32]))]
 }
@@ -73,9 +73,9 @@ fn request(transfer: TransferId, manifest: Option<Bytes>) -> Message {
     })
 }
 
-/// What honest senders say to the node of `tests/hostile.c`: the public keys of a sender and of a
-/// signer; then, for each way of knowing each other, without a manifest and with one, the control
-/// stream and a session, each behind the number of its octets.
+/// Input of honest senders for the node of `tests/hostile.c`: the public keys of a sender and of a
+/// signer; then, for each way of authentication, without and with a manifest, the control stream
+/// and a session, each preceded by its length.
 pub(crate) fn recording() -> Vec<u8> {
     let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };
     let signer = SigningKey::from_octets([5; 32]);
@@ -117,7 +117,7 @@ struct World {
     node: Node,
     sizes: Sizes,
     before: i64,
-    /// What the node has written, and the file that has come.
+    /// Bytes that the node has written, and the file received so far.
     written: Vec<u8>,
     file: Vec<u8>,
     ended: bool,
@@ -167,8 +167,8 @@ impl World {
         outcome
     }
 
-    /// What is said on a stream, in pieces; the answers. What the test itself allocates is not the
-    /// node's.
+    /// Sends bytes on a stream in pieces and returns the answers. Allocations of the test itself do
+    /// not count.
     fn say(&mut self, stream: StreamId, says: &[u8], cut: usize) -> Vec<u8> {
         for piece in says.chunks(cut) {
             let mut piece = piece;
@@ -186,7 +186,7 @@ impl World {
         answer
     }
 
-    /// Whatever the test has made meanwhile.
+    /// Runs a part of the test whose allocations do not count.
     fn aside<T>(&mut self, make: impl FnOnce() -> T) -> T {
         let before = in_use();
         let made = make();
@@ -199,7 +199,7 @@ fn transmitted(guard: &mut Guard) -> Vec<u8> {
     std::iter::from_fn(|| guard.poll_transmit()).flatten().collect()
 }
 
-/// A session's records, behind the JOIN of its gateway.
+/// The records of a session, after the JOIN of its gateway.
 fn session(sender: &Arc<SenderKeys>, join: Join, file: &[u8], buffer: u64) -> Vec<u8> {
     let guard = Guard::session(sender, secret(9).public()).expect("the node was asked");
     let mut guard = guard.sealing_at_most(small::record(buffer));
@@ -246,8 +246,8 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         });
         world.say(control, &says, cut);
 
-        // Strangers: another sender's greeting, cut off or not, a JOIN of the transfer with other
-        // octets behind it, and garbage.
+        // Strangers: another sender's greeting, complete or truncated, a JOIN of the transfer
+        // followed by other bytes, and garbage.
         let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
         for _ in 0..20 {
             let says = world.aside(|| match random.below(3) {
@@ -257,7 +257,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
             });
             let Ok(stream) = world.call(Node::accepted) else { continue };
             world.say(stream, &says, cut);
-            // One that has greeted is not known before a record of it has come.
+            // A stream that has only greeted is not authenticated before its first record.
             let _ = world.call(|node, now| node.ended(now, stream));
             let _ = world.call(|node, now| node.closed(now, stream));
         }
@@ -271,7 +271,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
     }
 }
 
-/// Says octets on a connection; what the node writes, beside all events.
+/// Sends bytes on a connection. Returns what the node writes, and collects all events.
 fn hear(node: &mut Node, stream: StreamId, mut says: &[u8], all: &mut Vec<Event>) -> Vec<u8> {
     let mut written = Vec::new();
     all.extend(std::iter::from_fn(|| node.poll()));
@@ -290,8 +290,8 @@ fn hear(node: &mut Node, stream: StreamId, mut says: &[u8], all: &mut Vec<Event>
     }
 }
 
-/// The sender with this key asks for a transfer, which is accepted if it is offered; then it hangs
-/// up.
+/// The sender with this key requests a transfer, which is accepted if it is offered; then it
+/// disconnects.
 fn ask(node: &mut Node, own: u8, transfer: TransferId, all: &mut Vec<Event>) -> Arc<SenderKeys> {
     let sender = SenderKeys::new(secret(own), Acquaintance::Known(secret(3).public()), || 1);
     let mut guard = Guard::control(&sender).expect("the key is one");
@@ -309,7 +309,7 @@ fn ask(node: &mut Node, own: u8, transfer: TransferId, all: &mut Vec<Event>) -> 
     sender
 }
 
-/// The sender's session number 0 sends these octets as the file.
+/// Session 0 of the sender sends these bytes as the file.
 fn join(node: &mut Node, sender: &Arc<SenderKeys>, transfer: TransferId, file: &[u8], all: &mut Vec<Event>) {
     let says = session(
         sender,
@@ -347,7 +347,7 @@ fn no_transfer_is_taken_over_by_another_sender_that_asks_for_others_first() {
     assert!(all.iter().any(|event| matches!(event, Event::Deliver { .. })), "its own sender goes on");
 }
 
-/// A sender, or someone on the way, ends a session behind all records or within one.
+/// A sender, or an attacker on the path, ends a session after all records or within one.
 #[test]
 fn a_stream_that_ends_within_a_record_is_reset_and_one_that_ends_behind_it_is_not() {
     let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };

@@ -1,6 +1,6 @@
-//! The build files in `packaging/embedded`: the package is installed and used by real CMake and
-//! pkg-config. Zephyr and ESP-IDF are not here: CMake runs their files with small stand-ins for the
-//! functions that they provide.
+//! Tests of the build files in `packaging/embedded`: real CMake and pkg-config install and use the
+//! package. Zephyr and ESP-IDF are not available here, so CMake runs their files with small
+//! stand-ins for the functions that they provide.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ fn does(command: &mut Command) -> String {
 
 /// Configures and builds a project.
 fn build(cmake: &Path, source: &Path, build: &Path, options: &[String]) -> String {
-    // Makefiles of an outer build hand their flags down.
+    // An outer make passes its flags on in the environment.
     let told = does(Command::new(cmake).args(["-S"]).arg(source).arg("-B").arg(build).args(options));
     told + &does(Command::new(cmake).arg("--build").arg(build).arg("--verbose").env_remove("MAKEFLAGS"))
 }
 
-/// What lets cargo find what the other tests have built.
+/// Lets cargo reuse what the other tests have built.
 fn built_before() -> [String; 2] {
     library(Kind::Plain, None);
     let target = target_dir(Kind::Plain);
@@ -41,7 +41,7 @@ fn tools() -> Option<PathBuf> {
     find_or_install("cmake", "cmake")
 }
 
-/// The program among enemies, which needs all of the header and of the archive.
+/// Runs the test program for hostile input, which needs the whole header and archive.
 #[track_caller]
 fn runs(program: &Path) {
     does(Command::new(program).args(["3", "1"]));
@@ -67,7 +67,7 @@ fn an_installed_package_is_found_by_cmake_and_by_pkg_config() {
         let program = file("tests/hostile.c").canonicalize().expect("it is there");
         let text = format!(
             "cmake_minimum_required(VERSION 3.20)\nproject(user C)\n\
-             find_package(anabranch-node 0.1 REQUIRED {components})\n\
+             find_package(anabranch-node 0.2 REQUIRED {components})\n\
              add_executable(hostile \"{}\")\ntarget_link_libraries(hostile anabranch::node)\n",
             program.display()
         );
@@ -77,7 +77,7 @@ fn an_installed_package_is_found_by_cmake_and_by_pkg_config() {
     project("");
     build(&cmake, &user, &here.join("user-build"), &found);
     runs(&here.join("user-build/hostile"));
-    // A feature that the library was built without is not found.
+    // A feature that is not in the built library is not found.
     project("COMPONENTS noise");
     let mut missing = Command::new(&cmake);
     missing.arg("-S").arg(&user).arg("-B").arg(here.join("missing")).args(&found);
@@ -99,8 +99,8 @@ fn an_installed_package_is_found_by_cmake_and_by_pkg_config() {
     runs(&program);
 }
 
-/// A project that stands for one of Zephyr or ESP-IDF: `stand_ins` are its functions, `component`
-/// is what it includes.
+/// A project that stands in for Zephyr or ESP-IDF: `stand_ins` are its functions, and `component`
+/// is the folder that it includes.
 fn embeds(name: &str, stand_ins: &str, component: &Path, link: &str) {
     let Some(cmake) = tools() else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -116,7 +116,7 @@ fn embeds(name: &str, stand_ins: &str, component: &Path, link: &str) {
     let said = build(&cmake, here, &here.join("build"), &built_before());
     assert!(said.contains("--features c "), "{said}");
     runs(&here.join("build/app"));
-    // With the options that Kconfig has by default, cargo is told so; nothing is built.
+    // Checks that cargo gets the default options of Kconfig; nothing is built.
     let mut configure = Command::new(&cmake);
     configure.arg("-S").arg(here).arg("-B").arg(here.join("all")).args(built_before());
     configure.args(["-DCONFIG_ANABRANCH_NODE_NOISE=y", "-DCONFIG_ANABRANCH_NODE_MANIFEST=y"]);
@@ -146,8 +146,8 @@ endfunction()"#;
 
 #[test]
 fn the_esp_idf_component_links_the_library_into_an_application() {
-    // A component without sources is an interface library there, and its CMakeLists.txt is a
-    // macro's caller: the name is set for it.
+    // A component without sources is an interface library there. ESP-IDF includes its
+    // CMakeLists.txt from a macro, so the name is set here.
     let stand_ins = r#"
 macro(idf_component_register)
     cmake_parse_arguments(arg "" "" "INCLUDE_DIRS" ${ARGN})
@@ -159,7 +159,8 @@ endmacro()"#;
     embeds("esp", stand_ins, &packaging("esp-idf/anabranch_node"), link);
 }
 
-/// Kconfig by `kconfiglib`, which Zephyr uses, and YAML by PyYAML: `pip install kconfiglib pyyaml`.
+/// Parses Kconfig with `kconfiglib`, as Zephyr does, and YAML with PyYAML:
+/// `pip install kconfiglib pyyaml`.
 const PARSE: &str = r#"
 import os, sys
 import kconfiglib, yaml

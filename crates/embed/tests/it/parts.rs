@@ -1,4 +1,4 @@
-//! What a node takes, part by part: the tables in docs/reference/embedded.md, which
+//! Memory of a node by part: the tables in docs/reference/embedded.md, which
 //! `cargo test -p anabranch-embed --test it parts:: -- --nocapture` prints.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use anabranch_node::sizes::Sizes;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, file, program, sections};
 
-/// The sizes of the examples, without keys and with.
+/// The sizes of the examples, without and with keys.
 fn examples() -> [(&'static str, Sizes); 3] {
     let plain = Sizes { read: 224, ..Sizes::default() };
     let keys = Sizes { buffer: 2048, read: 128, senders: Some(1), ..Sizes::default() };
@@ -33,7 +33,7 @@ fn the_heap_by_part() {
     }
 }
 
-/// Parts of the text, and words in the names of their symbols. The first that fits counts.
+/// Parts of the code, and substrings of their symbols. The first match counts.
 const PARTS: [(&str, &[&str]); 9] = [
     ("manifests", &["secure::manifest", "node::device"]),
     ("SHA-256 and SHA-512", &["sha2::"]),
@@ -46,7 +46,7 @@ const PARTS: [(&str, &[&str]); 9] = [
     ("the example", &[""]),
 ];
 
-/// Octets of text of each part, by the symbols of a program.
+/// Code size of each part in bytes, from the symbols of a program.
 fn text(nm: &Path, program: &Path) -> BTreeMap<usize, u64> {
     let output =
         Command::new(nm).args(["-C", "-S", "--defined-only"]).arg(program).output().expect("it starts");
@@ -82,7 +82,7 @@ fn the_text_by_part() {
             "  {:>6}  constants and tables of the linker\n  {all:>6}  together",
             all.saturating_sub(named)
         );
-        // What has no symbol are constants, and what the C compiler adds.
+        // Constants and additions of the C compiler have no symbol.
         assert!(named <= all && named > all * 3 / 4, "{named} octets of {all} have a name");
         let is_there = |part| parts.keys().any(|found| PARTS[*found].0 == part);
         assert_eq!(is_there("manifests"), kind == Kind::Noise);

@@ -1,5 +1,5 @@
-//! Our TCP against Linux's: a simulated node and a network namespace with the simulated network
-//! between them.
+//! Interoperability of our TCP and Linux's: a simulated node and a network namespace, connected by
+//! a simulated network.
 
 mod cell;
 mod ours;
@@ -37,41 +37,41 @@ use self::watch::{Options, Watch};
 const PORT: u16 = 8000;
 const KERNEL: NodeId = NodeId(0);
 const OURS: NodeId = NodeId(1);
-/// No connection takes so long.
+/// Upper limit of a connection's duration.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long nothing must come until somebody reads, where windows shall close.
+/// Silence after which a stalled reader starts to read, so that windows close before.
 const STALL: Duration = Duration::from_millis(300);
-/// Connections at a time, for each opener.
+/// Number of simultaneous connections for each opener.
 const AT_A_TIME: usize = 3;
 /// Drops the packets to which MATCH applies, on the kernel's way in or out, and counts them.
 const FILTER: &str = "add table FAMILY path
 add chain FAMILY path syns { type filter hook HOOK priority 0; }
 add rule FAMILY path syns tcp flags MATCH counter drop";
-/// SYNs that ask for ECN.
+/// SYNs that request ECN.
 const ASKING: &str = "& (syn|ecn|cwr) == syn|ecn|cwr";
 /// The first SYN-ACK.
 const FIRST_ANSWER: &str = "& (syn|ack) == syn|ack numgen inc mod 1000 == 0";
 /// The kernel's slow-start threshold before the first reduction.
 const UNBOUNDED_SSTHRESH: u64 = 0x7fff_ffff;
-/// Bits of `tcpi_options` in TCP_INFO: ECN is agreed on, and a segment with ECT has arrived.
+/// Bits of `tcpi_options` in TCP_INFO: ECN is negotiated, and a segment with ECT has arrived.
 const TCPI_OPT_ECN: u64 = 8;
 const TCPI_OPT_ECN_SEEN: u64 = 16;
-/// The kernel's end.
+/// The program at the kernel's end.
 const PEER: &str = include_str!("linux_tcp/peer.py");
 
-/// What has become of a connection.
+/// The result of a connection.
 struct Played {
     cell: Cell,
-    /// What the kernel's end says, if it has come so far.
+    /// Output of the kernel's end, if it got that far.
     kernel: Value,
     ours: Option<Outcome>,
     watch: Watch,
     ended: Ended,
     elapsed: Duration,
-    /// The link from the kernel to us, and the link back.
+    /// The link from the kernel to our end, and the link back.
     links: [LinkMetrics; 2],
     traffic: Traffic,
-    /// Packets that the filter has dropped.
+    /// Number of packets that the filter dropped.
     filtered: u64,
 }
 
@@ -94,7 +94,7 @@ fn play_all(opener: Opener) {
             process::exit(130);
         }
     };
-    // Before the first emulation: each one takes signals for its own end.
+    // Before the first emulation, since each emulation takes signals for its own end.
     end_if_asked();
     let cells = Mutex::new(CELLS.iter().enumerate().filter(|(_, cell)| cell.opener == opener));
     let next = || cells.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -113,8 +113,8 @@ fn play_all(opener: Opener) {
     });
 }
 
-/// Set when somebody wants this process to end. An emulation takes the signal for its own end, so
-/// that it tidies up.
+/// Set when a signal asks this process to end. An emulation takes the signal for its own end, so
+/// that it can clean up.
 fn ended_from_outside() -> &'static AtomicBool {
     static ENDED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     ENDED.get_or_init(|| {
@@ -126,8 +126,8 @@ fn ended_from_outside() -> &'static AtomicBool {
     })
 }
 
-/// Puts the filter of `cell`, if it has one, into its namespace. Returns false if the kernel has no
-/// such filter, and says on the terminal that this cell is skipped.
+/// Installs the filter of `cell`, if it has one, in its namespace. If the kernel does not support
+/// the filter, prints that this cell is skipped and returns false.
 fn put_filter(cell: &Cell, netns: &str) -> bool {
     let outgoing = match cell.condition {
         Condition::Filter => cell.opener == Opener::Kernel,
@@ -148,7 +148,7 @@ fn put_filter(cell: &Cell, netns: &str) -> bool {
     output.status.success()
 }
 
-/// Packets that the filter has dropped.
+/// Number of packets that the filter dropped.
 fn filtered(netns: &str) -> u64 {
     let output = netns::run("ip", &["netns", "exec", netns, "nft", "-j", "list", "ruleset"]);
     let rules: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -175,7 +175,7 @@ fn play(i: usize, cell: &Cell) -> Option<Played> {
 
     let interrupt = Interrupt::catch().expect("signals can be caught");
     let ends = {
-        // Devices have the same name at first, until they are in their namespaces.
+        // Devices have the same name until they are moved into their namespaces.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         Ends::open(&scenario).expect("we may make devices")
@@ -253,7 +253,7 @@ fn play(i: usize, cell: &Cell) -> Option<Played> {
     Some(Played { cell: *cell, kernel, ours, watch, ended, elapsed, links, traffic, filtered })
 }
 
-/// What the kernel's end says at last, and what has become of ours if that has come to its end.
+/// The final output of the kernel's end, and the result of our end if it has finished.
 fn wait(mut stdout: BufReader<ChildStdout>, rest: &Receiver<Outcome>) -> (Value, Option<Outcome>) {
     let mut text = String::new();
     let _ = stdout.read_to_string(&mut text);
@@ -271,11 +271,11 @@ impl Played {
         assert_eq!(self.ended, Ended::Interrupted, "{cell:?}");
         let ours =
             self.ours.as_ref().unwrap_or_else(|| panic!("{cell:?}: ours has not come to rest: {kernel}"));
-        // Bit for bit, and to the end.
+        // Bit-identical and complete.
         assert_eq!((&kernel["error"], &kernel["wrong"]), (&Value::Null, &Value::Null), "{cell:?}");
         assert_eq!(kernel["received"], octets, "{cell:?}");
         assert_eq!((ours.received, ours.wrong, ours.connections), (octets, None, 1), "{cell:?}");
-        // Closed in order, and nobody had to be reset.
+        // Closed normally, without a reset.
         assert_eq!(kernel["states"], json!([]), "{cell:?}");
         assert!(ours.peer_closed, "{cell:?}");
         let rest = ours.rest.expect("it has come to rest");
@@ -298,8 +298,8 @@ impl Played {
         let (cell, both) = (&self.cell, self.cell.both());
         let [linux, we] = &self.watch.ends;
         let expected = match cell.opener {
-            // SACK is permitted for each direction by itself (RFC 2018 section 2); Linux never
-            // permits it alone.
+            // Each direction negotiates SACK separately (RFC 2018 section 2); Linux never permits
+            // it alone.
             Opener::Kernel => (cell.kernel, Options { sack: cell.ours.sack, ..both }),
             Opener::Ours => (both, cell.ours),
         };
@@ -308,7 +308,7 @@ impl Played {
             assert_eq!(end.with_timestamps > 0, both.timestamps, "{cell:?}");
             assert!(both.sack || end.with_sack == 0, "{cell:?}");
         }
-        // 256 KiB in units of 128 octets, or the largest that there is.
+        // 256 KiB in units of 128 bytes, or the largest value of the field.
         if cell.condition != Condition::SmallWindows && !cell.modern {
             assert_eq!(we.largest_window < 4096, both.window_scaling, "{cell:?}");
         }
@@ -331,22 +331,22 @@ impl Played {
                 assert!(self.counter("TCPOFOQueue") > 50, "{cell:?}");
                 assert_eq!(linux.with_sack > 50 && we.with_sack > 50, sack, "{cell:?}");
             }
-            // Both windows were closed, and opened again.
+            // Both windows were closed and opened again.
             Condition::SmallWindows => assert!(linux.zero_windows > 0 && we.zero_windows > 0, "{cell:?}"),
-            // `check_ecn` looks at the rest.
+            // `check_ecn` checks the rest.
             Condition::Marking | Condition::Filter | Condition::LostAnswer => self.check_nothing_lost(),
             Condition::Duplication => {
                 self.check_nothing_lost();
-                // Packets that the network duplicates are not taken for a loss.
+                // Duplicates created by the network are not taken for losses.
                 assert_eq!((info.fast_retransmits, info.undone), (0, 0), "{cell:?}");
             }
             Condition::Lateness => {
                 self.check_nothing_lost();
-                // Nothing was lost, so that every recovery was spurious.
+                // Nothing was lost, so every recovery was spurious.
                 assert!(info.fast_retransmits > 0 && info.undone > 0, "{cell:?}: {info:?}");
                 let undone = ["TCPDSACKUndo", "TCPFullUndo", "TCPPartialUndo"].map(|name| self.counter(name));
                 assert!(undone.iter().any(|n| *n > 0), "{cell:?}");
-                // Without timestamps only D-SACK shows it.
+                // Without timestamps, only D-SACK reveals it.
                 assert!(both.timestamps || undone[0] > 0, "{cell:?}: {undone:?}");
             }
             Condition::Rough => {
@@ -365,12 +365,12 @@ impl Played {
         }
     }
 
-    /// Packets that the channels have lost.
+    /// Number of packets that the channels lost.
     fn lost(&self) -> u64 {
         self.links.iter().map(|link| link.dropped_loss).sum()
     }
 
-    /// No packet was lost, or dropped by a queue or a device.
+    /// Checks that no packet was lost, or dropped by a queue or a device.
     fn check_nothing_lost(&self) {
         let Self { cell, links, traffic, .. } = self;
         let dropped =
@@ -392,7 +392,7 @@ impl Played {
         for (end, sends) in [(linux, linux_sends), (we, we_send)] {
             assert_eq!((end.capable > 0, end.wrongly_capable), (sends, 0), "{cell:?}");
         }
-        // Marks, what arrives of them, the echo, the sender that hears it, and CWR.
+        // Marks set, marks received, the echo, the sender that receives it, and CWR.
         let to_us = [
             links[0].marked,
             info.marks_received,
@@ -418,7 +418,7 @@ impl Played {
         assert_eq!(self.counter("InCEPkts"), links[1].marked, "{cell:?}");
         assert!(info.marks_received <= links[0].marked, "{cell:?}");
         assert_eq!(we.wrong_echoes, 0, "{cell:?}");
-        // Nothing was lost, so that only marks have set the slow-start thresholds.
+        // Nothing was lost, so only marks have set the slow-start thresholds.
         if linux_sends {
             assert!(field("ssthresh") < UNBOUNDED_SSTHRESH, "{cell:?}");
         }
@@ -426,7 +426,7 @@ impl Played {
             assert!(info.ssthresh < u32::MAX, "{cell:?}");
         }
         if info.retransmissions == 0 {
-            // The last reduction may have no data behind it, or be later than the figures.
+            // The last reduction may have no data after it, or may be later than the statistics.
             assert!(we.reduced.abs_diff(info.mark_reductions) <= 1, "{cell:?}: {we:?} {info:?}");
         }
     }
@@ -441,7 +441,8 @@ impl Played {
         };
         assert_eq!((other.asks, opener.agrees), (0, 0), "{cell:?}");
         let (asks, agrees) = match (cell.condition, cell.opener) {
-            // The filter drops the SYN that asks, and the next one does not ask (section 6.1.1.1).
+            // The filter drops the SYN that requests ECN, and the next SYN does not request it
+            // (section 6.1.1.1).
             (Condition::Filter, Opener::Kernel) => {
                 assert!(self.filtered > 0, "{cell:?}");
                 (0, false)
@@ -474,7 +475,7 @@ impl Played {
         let least = match cell.condition {
             Condition::Duplication => 30,
             Condition::Rough => 5,
-            // How often lateness misleads a sender depends on how busy the machine is.
+            // The number of spurious recoveries depends on the load of the machine.
             Condition::Lateness => 1,
             _ => return,
         };
@@ -486,7 +487,7 @@ impl Played {
             assert!(kernel["info"]["dsack_dups"].as_u64() >= Some(least), "{cell:?}");
         }
         if cell.condition == Condition::Duplication {
-            // We report each of them, but the connection may end before the last.
+            // Our end reports each of them, but the connection may end before the last report.
             let all = we.duplicates_heard;
             assert!(we.reports <= all && we.reports * 10 >= all * 9, "{cell:?}: {we:?}");
         }

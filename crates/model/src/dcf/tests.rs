@@ -5,7 +5,7 @@ use super::*;
 
 const MICRO: f64 = 1e-6;
 
-/// Table II of Bianchi's paper: frequency hopping at 1 Mbit/s, so that a bit is a microsecond.
+/// Table II of Bianchi's paper: frequency hopping at 1 Mbit/s, so one bit takes one microsecond.
 fn bianchi() -> Times {
     let header = 272.0 + 128.0;
     Times {
@@ -43,7 +43,7 @@ fn the_times_of_an_exchange() {
     close(rts_cts.collision, 417.0 * MICRO, 1e-12);
 }
 
-/// Equations (7) to (9): no collisions, and one window only.
+/// Equations (7) to (9) in known cases: no collisions, and a single window.
 #[test]
 fn tau_where_it_is_known() {
     let one_window = |window| Backoff { window, stages: 0, attempts: None };
@@ -52,7 +52,7 @@ fn tau_where_it_is_known() {
         close(Backoff { attempts: Some(4), ..one_window(8) }.tau(p).unwrap(), 2.0 / 9.0, 1e-12);
     }
     close(Backoff::BIANCHI.tau(0.0).unwrap(), 2.0 / 33.0, 1e-12);
-    // Equation (7) as printed, which has a hole at 1/2.
+    // Equation (7) as printed, which is singular at 1/2.
     for p in [0.1, 0.3, 0.499, 0.501, 0.9] {
         let (w, m) = (32.0, 5);
         let printed =
@@ -62,7 +62,7 @@ fn tau_where_it_is_known() {
     close(Backoff::BIANCHI.tau(1.0).unwrap(), 2.0 / 1025.0, 1e-12);
 }
 
-/// A lone station sends every (W + 1) / 2 slots.
+/// A single station sends every (W + 1) / 2 slots.
 #[test]
 fn one_station_by_hand() {
     let exchange = Exchange::basic(&bianchi());
@@ -73,7 +73,7 @@ fn one_station_by_hand() {
     close(throughput, 8184.0 / (15.5 * SLOT + 8982.0 * MICRO), 1e-9);
 }
 
-/// Equation (28) is the best over all tau where there are many stations.
+/// For many stations, equation (28) is the maximum over all tau.
 #[test]
 fn no_tau_exceeds_the_bound() {
     let n = 200.0;
@@ -91,8 +91,9 @@ fn no_tau_exceeds_the_bound() {
     }
 }
 
-/// Section V of the paper: with W = 32 and m = 3 basic access falls with the number of stations,
-/// and RTS/CTS hardly does. The bound is that of many stations; a few can exceed it a little.
+/// Section V of the paper: with W = 32 and m = 3, the throughput of basic access decreases with the
+/// number of stations, and that of RTS/CTS hardly does. The bound holds for many stations; a few
+/// can exceed it slightly.
 #[test]
 fn the_shapes_of_the_paper() {
     let backoff = Backoff { stages: 3, ..Backoff::BIANCHI };

@@ -1,18 +1,18 @@
-//! What the bounds cannot answer.
+//! Errors of the bounds.
 
 use thiserror::Error;
 
-/// Why there is no answer.
+/// Why the model has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A chain of no hops: sender and receiver are one.
+    /// A chain without hops, where sender and receiver are the same node.
     #[error("a chain needs at least one hop")]
     NoHops,
-    /// A loss that is no probability, or with which nothing ever arrives.
+    /// The loss is not a probability, or nothing would ever arrive.
     #[error("the loss of a hop must lie from 0 up to, not including, 1, not {value}")]
     Loss {
-        /// What it was.
+        /// The given value.
         value: f64,
     },
 }

@@ -66,7 +66,7 @@ fn d6_the_tables_count_fewer_retransmissions_than_segments_sent_again() {
     assert!(159.1 < least.resends);
 }
 
-/// The plain rows of tables I and II lie above the bound, each loss and length.
+/// The rows of plain TCP in tables I and II lie above the bound for each loss and length.
 #[test]
 fn plain_tcp_costs_more_than_perfect_end_to_end_repetition() {
     let rows = [
@@ -88,7 +88,7 @@ fn d9_acknowledgements_that_are_forwarded_once() {
     rounds_to(end_to_end(&Chain::new(11, 0.025)).expect("legal").first_copies, "4862");
 }
 
-/// Every bound against the plainest simulation of what it says.
+/// Compares every bound with a minimal simulation of the same rules.
 #[test]
 fn the_sums_agree_with_counting() {
     let mut state = 1_u64;

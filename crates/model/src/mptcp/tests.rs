@@ -1,4 +1,4 @@
-//! The errata's numbers, the rules played out, and what must never be accepted.
+//! Tests: the errata's numbers, simulations of the rules, and invalid input.
 
 mod errata;
 mod properties;
@@ -15,12 +15,13 @@ fn rounds_to(value: f64, printed: &str) {
     assert_eq!(format!("{value:.decimals$}"), printed, "the value is {value}");
 }
 
-/// M6's channel: busy with 0.9 in the first twenty periods, then with 0.1.
+/// The channel of M6: busy with probability 0.9 in the first twenty periods, then 0.1.
 fn calming() -> Busy {
     Busy::from_fn(&Csma::default(), |period| if period <= 20 { 0.9 } else { 0.1 })
 }
 
-/// A node of section VIII with `arrivals` packets per second on a channel that is busy with `busy`.
+/// A node of section VIII with `arrivals` packets per second on a channel with busy probability
+/// `busy`.
 fn node(arrivals: f64, busy: f64) -> Transmitter {
     let link = Link::Csma(CsmaLink::fsk100(Busy::Constant(busy)));
     Transmitter { link, arrivals, capacity: None }

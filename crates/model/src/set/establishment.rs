@@ -1,4 +1,4 @@
-//! Equations (1) to (5): how long it takes to open one session.
+//! Equations (1) to (5): time to open one session.
 
 use super::parameters::{Handshake, Path};
 use super::reading::{HandshakeEnd, OpenWait};
@@ -6,18 +6,19 @@ use super::reading::{HandshakeEnd, OpenWait};
 /// The parts of L_CE in seconds; [`Establishment::total`] is equation (4) or (5).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Establishment {
-    /// L_1, equation (1): the wired handshake, SETSYN riding on its last ACK.
+    /// L_1, equation (1): the wired handshake; its last ACK carries the SETSYN.
     pub wired: f64,
     /// L_2, equation (2): the wireless handshake.
     pub wireless: f64,
-    /// The open-wait state: RTT2, or nothing as equation (4) has it (S3).
+    /// The open-wait state: RTT2, or 0 as in equation (4) (S3).
     pub open_wait: f64,
-    /// Equation (3): SETACK on its way back.
+    /// Equation (3): the SETACK's way back.
     pub set_ack: f64,
 }
 
 impl Establishment {
-    /// L_CE of one session through `path`. Infinite if the losses double a time-out out of range.
+    /// L_CE of one session through `path`. Infinite if losses double a timeout beyond the range of
+    /// numbers.
     pub fn of(path: &Path, open_wait: OpenWait, handshake: HandshakeEnd) -> Self {
         let Handshake { wired_timeout, wireless_timeout, set_timeout, losses } = path.handshake;
         let trips = match handshake {
@@ -47,8 +48,8 @@ impl Establishment {
     }
 }
 
-/// `sum_{k=0}^{losses-1} 2^k timeout`: what `losses` time-outs in a row cost, each twice the one
-/// before.
+/// `sum_{k=0}^{losses-1} 2^k timeout`: total time of `losses` consecutive timeouts, each twice the
+/// previous one.
 fn waited(losses: u32, timeout: f64) -> f64 {
     if losses == 0 || timeout == 0.0 { 0.0 } else { (f64::from(losses).exp2() - 1.0) * timeout }
 }

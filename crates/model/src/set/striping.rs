@@ -1,33 +1,34 @@
-//! Who carries how much: integer numbers of wireless segments for each path.
+//! Division of a file: whole numbers of wireless segments for each path.
 
 use super::path::Lane;
 
-/// A path as the striping sees it: when it may begin, how large its segments are, how long a share
-/// takes.
+/// Parameters of a path for striping: when it may begin, the size of its segments, and the duration
+/// of a share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stripe<'a> {
-    /// Seconds after the request at which the session is open.
+    /// Time in seconds after the request at which the session is open.
     pub start: f64,
-    /// S2, octets in one of its segments.
+    /// S2: payload of one of its segments in bytes.
     pub mss: u32,
-    /// Segments that it has taken before anyone else could.
+    /// Number of segments that it takes before any other session is open.
     pub least: u64,
-    /// The path's data transfer.
+    /// The data transfer on the path.
     pub lane: Lane<'a>,
 }
 
 impl Stripe<'_> {
-    /// Seconds after the request at which `segments` are delivered; the start for none.
+    /// Time in seconds after the request at which `segments` are delivered; the start for no
+    /// segments.
     pub fn finish(&self, segments: u64) -> f64 {
         self.start + self.lane.parts(segments).total()
     }
 
-    /// Segments that hold `octets`.
+    /// Number of segments that hold `octets` bytes.
     fn holding(&self, octets: u64) -> u64 {
         octets.div_ceil(u64::from(self.mss))
     }
 
-    /// The most segments, at most `limit`, that are delivered by `deadline`; no less than it has
+    /// Largest number of segments, up to `limit`, delivered by `deadline`; at least those already
     /// taken.
     fn capacity(&self, deadline: f64, limit: u64) -> u64 {
         let (mut fits, mut fails) = (0, limit + 1);
@@ -39,22 +40,22 @@ impl Stripe<'_> {
     }
 }
 
-/// The same number of octets for each path, each share padded to whole segments (assumption 4).
+/// The same number of bytes for each path; each share is padded to whole segments (assumption 4).
 pub fn equal(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     let paths = stripes.len().max(1) as u64;
     let share = |i: u64| octets / paths + u64::from(i < octets % paths);
     (0..).zip(stripes).map(|(i, stripe)| stripe.holding(share(i))).collect()
 }
 
-/// Shares that let the file be complete as early as possible: the water level is the common finish
-/// time, found by bisection; every path carries what it can deliver by then. A session that opens
-/// late or is slow carries less, perhaps nothing.
+/// Shares that complete the file as early as possible. Bisection finds the common finish time (the
+/// water level), and every path carries what it can deliver by then. A late or slow session carries
+/// less, perhaps nothing.
 pub fn dynamic(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     let limits: Vec<u64> = stripes.iter().map(|s| s.holding(octets)).collect();
     let counts_by = |deadline: f64| -> Vec<u64> {
         stripes.iter().zip(&limits).map(|(stripe, &limit)| stripe.capacity(deadline, limit)).collect()
     };
-    // One path alone can carry all: that bounds the level from above.
+    // A single path could carry everything, which gives an upper bound of the level.
     let alone = stripes.iter().zip(&limits).map(|(stripe, &limit)| stripe.finish(limit));
     let (mut low, mut high) = (0.0, alone.fold(f64::INFINITY, f64::min));
     loop {
@@ -69,13 +70,13 @@ pub fn dynamic(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
     counts
 }
 
-/// Octets that `counts` segments hold.
+/// Number of bytes that `counts` segments hold.
 fn carried(counts: &[u64], stripes: &[Stripe]) -> u128 {
     counts.iter().zip(stripes).map(|(&count, stripe)| u128::from(count) * u128::from(stripe.mss)).sum()
 }
 
-/// Takes away segments that nobody needs, from whoever would end last: at the water level several
-/// paths may have gained their last segment at once.
+/// Removes superfluous segments from the path that would end last: at the water level, several
+/// paths may gain their last segment at the same time.
 fn trim(octets: u64, stripes: &[Stripe], counts: &mut [u64]) {
     loop {
         let surplus = carried(counts, stripes).saturating_sub(u128::from(octets));

@@ -1,4 +1,4 @@
-//! The errata's numbers, independent oracles, and what must never be accepted.
+//! Tests: the errata's numbers, independent oracles, and invalid input.
 
 mod errata;
 mod oracle;
@@ -7,12 +7,12 @@ mod refusals;
 use super::{Path, Transfer};
 
 /// A path of section 6.1: one-way delays of 10 and 25 ms, 100 Mbit/s and 256 kbit/s, 1296 and 81
-/// octets.
+/// bytes.
 fn paper_path() -> Path {
     Path::new(0.010, 0.025, 256e3)
 }
 
-/// `octets` through `gateways` equal paths of section 6.1.
+/// `octets` bytes through `gateways` equal paths of section 6.1.
 fn paper(octets: u64, gateways: usize) -> Transfer {
     Transfer::new(octets, vec![paper_path(); gateways])
 }

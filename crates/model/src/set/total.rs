@@ -1,4 +1,4 @@
-//! Equation (12): the latency of the whole transfer, and the best number of gateways.
+//! Equation (12): latency of the whole transfer, and the best number of gateways.
 
 use super::error::ModelError;
 use super::establishment::Establishment;
@@ -7,25 +7,26 @@ use super::path::{Lane, Parts, receive_window};
 use super::reading::{OtherPaths, SessionStarts};
 use super::striping::{Stripe, dynamic, equal};
 
-/// Two latencies closer than this, relatively, are the same: the smaller number of gateways wins.
+/// Relative tolerance within which two latencies are equal; then the smaller number of gateways
+/// wins.
 const TIE: f64 = 1e-9;
 
-/// What one path does in a transfer. Times are seconds.
+/// Result for one path of a transfer. Times are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathLatency {
     /// L_CE of this session with its parts.
     pub establishment: Establishment,
     /// When the session is open, counted from the request.
     pub start: f64,
-    /// m_1: wired segments carried.
+    /// m_1: number of wired segments carried.
     pub wired_segments: u64,
-    /// m_2: wireless segments carried; 0 if the path was of no use.
+    /// m_2: number of wireless segments carried; 0 if the path was not used.
     pub wireless_segments: u64,
     /// K_1, equation (6).
     pub wired_windows: u64,
     /// K_2, equation (7).
     pub wireless_windows: u64,
-    /// W_receive in wireless segments; infinite if the node's buffer does not limit.
+    /// W_receive in wireless segments; infinite if the node's buffer is not a limit.
     pub receive_window: f64,
     /// The terms of equation (10).
     pub parts: Parts,
@@ -33,28 +34,29 @@ pub struct PathLatency {
     pub finish: f64,
 }
 
-/// The latency through a number of gateways, with what it is made of. `request`, `establishment`
-/// and the sum of `parts` make `total`.
+/// The latency through a number of gateways, with its parts. The sum of `request`, `establishment`
+/// and the sum of `parts` is `total`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Latency {
-    /// How many gateways are in use.
+    /// Number of gateways in use.
     pub gateways: usize,
-    /// Seconds from the request until the last octet is delivered.
+    /// Time in seconds from the request until the last byte is delivered.
     pub total: f64,
-    /// Seconds until the node has answered the request.
+    /// Time in seconds until the node has answered the request.
     pub request: f64,
-    /// Seconds from that answer until the session of the path that ends last was open.
+    /// Time in seconds from that answer until the session of the slowest path was open.
     pub establishment: f64,
-    /// The terms of equation (10) for the path that ends last.
+    /// The terms of equation (10) for the slowest path.
     pub parts: Parts,
     /// Every path, in the order of set-up.
     pub paths: Vec<PathLatency>,
 }
 
-/// Latencies for every number of gateways and the best of them.
+/// Latencies for every number of gateways, and the best number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// The number of gateways with the smallest latency; the fewest if several have it.
+    /// The number of gateways with the smallest latency; the smallest such number if several are
+    /// equal.
     pub gateways: usize,
     /// The latency for 1, 2, ... gateways, in the transfer's order.
     pub options: Vec<Latency>,
@@ -70,8 +72,8 @@ impl Best {
 /// Equation (12) for the first `gateways` of the transfer's paths.
 ///
 /// # Errors
-/// Whatever [`Transfer::check`] finds, [`ModelError::TooManyGateways`] for a number that the
-/// transfer does not have, [`ModelError::ZeroWindow`] and [`ModelError::Endless`].
+/// The errors of [`Transfer::check`], [`ModelError::TooManyGateways`] if the transfer has fewer
+/// gateways, [`ModelError::ZeroWindow`] and [`ModelError::Endless`].
 pub fn latency(transfer: &Transfer, gateways: usize) -> Result<Latency, ModelError> {
     transfer.check()?;
     if gateways == 0 {
@@ -91,7 +93,7 @@ pub fn latency(transfer: &Transfer, gateways: usize) -> Result<Latency, ModelErr
     Ok(summed(transfer, results))
 }
 
-/// [`latency`] for every number of gateways from one to all, and the best number.
+/// [`latency`] for every number of gateways, and the best number.
 ///
 /// # Errors
 /// As [`latency`].
@@ -108,7 +110,7 @@ pub fn best_gateways(transfer: &Transfer) -> Result<Best, ModelError> {
     Ok(Best { gateways: best + 1, options })
 }
 
-/// Each path's establishment and the time at which its session is open (S12).
+/// The establishment of each path and the time at which its session is open (S12).
 fn sessions(transfer: &Transfer, paths: &[Path]) -> Result<Vec<(Establishment, f64)>, ModelError> {
     let (mut open, mut called) = (transfer.request, transfer.request);
     let mut opened: Vec<(Establishment, f64)> = Vec::with_capacity(paths.len());
@@ -130,7 +132,7 @@ fn sessions(transfer: &Transfer, paths: &[Path]) -> Result<Vec<(Establishment, f
     Ok(opened)
 }
 
-/// The paths as the striping needs them.
+/// The paths in the form that striping needs.
 fn stripes<'a>(
     transfer: &'a Transfer,
     paths: &'a [Path],
@@ -153,15 +155,15 @@ fn stripes<'a>(
         .collect()
 }
 
-/// Segments that the first session takes before another is known: all that the others' probes
-/// leave, up to its own limit.
+/// Number of segments that the first session takes before another session is known: everything that
+/// the other probes leave, up to its own limit.
 fn taken_first(transfer: &Transfer, paths: &[Path], probing: Probing) -> u64 {
     let others = probing.others.saturating_mul(paths.len() as u64 - 1);
     let octets = transfer.octets.saturating_sub(others).min(probing.first);
     octets / u64::from(paths[0].wireless_mss)
 }
 
-/// Everything about path `i` (from 0) once the shares are known.
+/// The result of path `i` (from 0) once the shares are known.
 fn path_latency(
     transfer: &Transfer,
     paths: &[Path],
@@ -173,8 +175,7 @@ fn path_latency(
     let (stripe, share) = (&stripes[i], shares[i]);
     let mut parts = stripe.lane.parts(share);
     if i > 0 && share > 0 && transfer.reading.other_paths == OtherPaths::FirstPathsCount {
-        // Equation (11) as printed transmits the first path's m_2a through every other gateway
-        // (S6).
+        // Equation (11) as printed uses the first path's m_2a for every other gateway (S6).
         parts.transmission = shares[0] as f64 * paths[i].wireless_segment_time();
     }
     PathLatency {
@@ -190,8 +191,8 @@ fn path_latency(
     }
 }
 
-/// The whole from its paths: the one that ends last decides. An empty file needs the first session
-/// only.
+/// The result of the transfer, which the slowest path determines. An empty file needs only the
+/// first session.
 fn summed(transfer: &Transfer, paths: Vec<PathLatency>) -> Latency {
     let carrying = paths.iter().filter(|path| path.wireless_segments > 0);
     let last = carrying.max_by(|a, b| a.finish.total_cmp(&b.finish)).unwrap_or(&paths[0]);

@@ -1,16 +1,16 @@
-//! Equations (6) to (9): the windows of a TCP sender and how long it stands still between them.
+//! Equations (6) to (9): the windows of a TCP sender and its stalls between them.
 //!
-//! Windows are real numbers, as in the paper. The bounds "if k <= K_S" of (6) and (7) are circular,
-//! since k is the result; here the windows are walked until their sum reaches the segments to send
-//! (S10).
+//! Windows are real numbers, as in the paper. The conditions "if k <= K_S" of (6) and (7) are
+//! circular, since k is the result. Here the windows are added up until their sum reaches the
+//! number of segments (S10).
 
 use super::parameters::Window;
 use super::reading::{AckTime, AvoidanceIndex, Growth};
 
-/// Sums of windows are compared with this relative slack, so that rounding never adds a window.
+/// Relative tolerance when sums of windows are compared, so that rounding never adds a window.
 const SLACK: f64 = 1e-9;
 
-/// The windows of one TCP connection: the growth of the sender's window under the receiver's limit.
+/// The windows of one TCP connection: growth of the sender's window up to the receiver's limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Windows {
     window: Window,
@@ -21,18 +21,19 @@ pub struct Windows {
     growth: Growth,
 }
 
-/// What it takes to send a number of segments.
+/// Windows and stalls for a number of segments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flight {
-    /// K, the number of windows; 0 for no segments.
+    /// K: number of windows; 0 for no segments.
     pub windows: u64,
-    /// Seconds that the sender stands still, waiting for an ACK after each window but the last.
+    /// Total time in seconds that the sender waits for an ACK after each window except the last.
     pub stall: f64,
 }
 
 impl Windows {
-    /// The windows of a connection whose receiver offers `receive` segments (infinite for no
-    /// limit). `window` must have passed [`Window::check`] and `receive` be above zero.
+    /// The windows of a connection whose receiver advertises `receive` segments (infinite for no
+    /// limit). `window` must have passed [`Window::check`], and `receive` must be greater than
+    /// zero.
     pub fn new(window: Window, receive: f64, avoidance: AvoidanceIndex, growth: Growth) -> Self {
         let slow_start = slow_start_windows(&window, growth);
         let steps = (f64::from(window.segments_per_ack) * (window.max - window.threshold())).ceil();
@@ -46,22 +47,23 @@ impl Windows {
         }
     }
 
-    /// K_S: windows in slow start; W_sst is reached in window K_S + 1 (S11).
+    /// K_S: number of windows in slow start; W_sst is reached in window K_S + 1 (S11).
     pub fn slow_start(&self) -> u64 {
         self.slow_start
     }
 
-    /// K_M: windows until the largest is reached, which is window K_M + 1 (S11).
+    /// K_M: number of windows until the largest one, which is window K_M + 1 (S11).
     pub fn growing(&self) -> u64 {
         self.growing
     }
 
-    /// Segments in window `k` (from 1): the summands of equations (6) and (7).
+    /// Number of segments in window `k` (from 1): the summands of equations (6) and (7).
     pub fn segments(&self, k: u64) -> f64 {
         self.congestion(k, self.slow_start as f64).min(self.receive)
     }
 
-    /// t_k, equation (8): seconds to transmit window `k` at `segment_time` seconds a segment.
+    /// t_k, equation (8): time in seconds to transmit window `k` at `segment_time` seconds per
+    /// segment.
     pub fn transmission(&self, k: u64, segment_time: f64) -> f64 {
         let origin = match self.avoidance {
             AvoidanceIndex::SlowStartWindows => self.slow_start as f64,
@@ -70,7 +72,7 @@ impl Windows {
         self.congestion(k, origin).min(self.receive) * segment_time
     }
 
-    /// The congestion window number `k`; in congestion avoidance it counts windows from `origin`.
+    /// Congestion window number `k`; in congestion avoidance, windows are counted from `origin`.
     fn congestion(&self, k: u64, origin: f64) -> f64 {
         let s = f64::from(self.window.segments_per_ack);
         if k <= self.slow_start {
@@ -78,7 +80,7 @@ impl Windows {
                 Growth::RealNumbers => {
                     self.window.initial * self.window.growth().powf(k.saturating_sub(1) as f64)
                 }
-                // A window at least grows by one, so that this ends soon.
+                // A window grows by at least one, so the loop is short.
                 Growth::WholeAcks => (1..k).fold(self.window.initial, |size, _| size + (size / s).ceil()),
             }
         } else if k <= self.growing {
@@ -88,14 +90,14 @@ impl Windows {
         }
     }
 
-    /// Whether window `k` and all later ones have the same size.
+    /// True if window `k` and all later windows have the same size.
     fn is_constant(&self, k: u64) -> bool {
         k > self.growing
             || (self.avoidance == AvoidanceIndex::SlowStartWindows && self.segments(k) >= self.receive)
     }
 
     /// K of equations (6) and (7) for `segments`, with the stalls of equation (10):
-    /// `sum_{k=1}^{K-1} [T_ACK - t_k]^+`. `segment_time` and `ack_time` (see [`ack_time`]) in
+    /// `sum_{k=1}^{K-1} [T_ACK - t_k]^+`. `segment_time` and `ack_time` (see [`ack_time`]) are in
     /// seconds.
     pub fn flight(&self, segments: u64, segment_time: f64, ack_time: f64) -> Flight {
         self.steps(segments, segment_time, ack_time).fold(Flight { windows: 0, stall: 0.0 }, |sum, step| {
@@ -103,16 +105,17 @@ impl Windows {
         })
     }
 
-    /// When a slower stage behind this sender can be through with `segments` at the earliest: every
-    /// segment must first be here (seconds after the sender began), then it and all that follow
-    /// take `next_time` seconds each. Within a window both are linear, so the window's ends decide.
+    /// Earliest time, in seconds after the sender began, at which a slower stage behind this sender
+    /// can have processed `segments`. Every segment must first arrive; then it and all later ones
+    /// take `next_time` seconds each. Both times are linear within a window, so only its ends need
+    /// to be checked.
     pub fn relayed(&self, segments: u64, segment_time: f64, ack_time: f64, next_time: f64) -> f64 {
         let total = segments as f64;
         let through = |before: f64, arrival: f64| arrival + (total - before) * next_time;
         let mut latest: f64 = 0.0;
         for step in self.steps(segments, segment_time, ack_time) {
             let out = step.size * segment_time;
-            // Equal windows follow each other linearly as well: the first and the last of them
+            // Equal windows follow each other linearly too, so the first and the last of them
             // suffice.
             for i in [0, step.count - 1].map(|i| i as f64) {
                 let (begin, before) = (step.begin + i * (out + step.stall), step.before + i * step.size);
@@ -123,8 +126,8 @@ impl Windows {
         latest
     }
 
-    /// The windows for `segments` one by one; those of equal size at the end are two steps, all but
-    /// the last of them, and the last.
+    /// The windows for `segments` one by one. The equal windows at the end are two steps: all
+    /// except the last, and the last.
     fn steps(&self, segments: u64, segment_time: f64, ack_time: f64) -> impl Iterator<Item = Step> {
         let wanted = segments as f64;
         let (mut k, mut before, mut begin) = (0, 0.0, 0.0);
@@ -152,21 +155,21 @@ impl Windows {
     }
 }
 
-/// One window, or several of the same size in a row.
+/// One window, or several consecutive windows of the same size.
 struct Step {
     count: u64,
-    /// Segments sent before it.
+    /// Number of segments sent before it.
     before: f64,
-    /// Segments in each of the windows.
+    /// Number of segments in each window.
     size: f64,
-    /// Seconds after the sender began.
+    /// Time in seconds after the sender began.
     begin: f64,
-    /// Seconds of standing still after each.
+    /// Stall in seconds after each window.
     stall: f64,
 }
 
-/// T_ACK, equation (9): seconds from the start of a window until the ACK of its first `s` segments
-/// is back, at `segment_time` seconds a segment and `rtt` seconds of round trip.
+/// T_ACK, equation (9): time in seconds from the start of a window until the ACK of its first `s`
+/// segments is back, at `segment_time` seconds per segment and a round trip of `rtt` seconds.
 pub fn ack_time(window: &Window, segment_time: f64, rtt: f64, reading: AckTime) -> f64 {
     let trips = match reading {
         AckTime::OneRoundTrip => 1.0,
@@ -175,7 +178,7 @@ pub fn ack_time(window: &Window, segment_time: f64, rtt: f64, reading: AckTime) 
     f64::from(window.segments_per_ack) * segment_time + trips * rtt
 }
 
-/// K_S = ceil(log_r(W_sst / W_0)), by multiplication, so that an exact power is met exactly.
+/// K_S = ceil(log_r(W_sst / W_0)), computed by multiplication, so that exact powers are recognised.
 fn slow_start_windows(window: &Window, growth: Growth) -> u64 {
     let target = window.threshold() * (1.0 - SLACK);
     let (mut size, mut windows) = (window.initial, 0);

@@ -1,33 +1,33 @@
-//! What the model cannot answer.
+//! Errors of the model.
 
 use thiserror::Error;
 
-/// Why there is no answer.
+/// Why the model has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A gain that is negative or no number.
+    /// A gain is negative or not finite.
     #[error("gains must be finite and not negative, not {value}")]
     Gain {
-        /// What it was.
+        /// The given value.
         value: f64,
     },
-    /// A lag that is negative or no number.
+    /// A lag is negative or not finite.
     #[error("the lag must be finite and not negative, not {cycles} cycles")]
     Lag {
-        /// What it was.
+        /// The given value in cycles.
         cycles: f64,
     },
-    /// A range without a size in it, or a step from or to what is outside.
+    /// The range is empty, or the step begins or ends outside it.
     #[error("a step from {from} to {to} does not lie in a range from {least} to {most}")]
     Range {
-        /// The size at the beginning.
+        /// The initial size.
         from: f64,
         /// The set-point.
         to: f64,
-        /// The least size.
+        /// Lower limit of the range.
         least: f64,
-        /// The greatest.
+        /// Upper limit of the range.
         most: f64,
     },
 }

@@ -2,46 +2,45 @@
 
 use super::{Controller, Gains, ModelError};
 
-/// What is steered.
+/// The controlled system.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plant {
-    /// Time constant, in cycles, with which the size that the connection needs follows twice its
-    /// bandwidth-delay product: how long link layers and RTTs take to tell. 0 up; 0 is at once.
+    /// Time constant, in cycles, with which the required size follows twice the bandwidth-delay
+    /// product: the time until link layers and RTTs show a change. At least 0; 0 means immediately.
     pub lag: f64,
-    /// The least size: one MSS.
+    /// Lower limit of the size: one MSS.
     pub least: f64,
-    /// The greatest: the pool, less one MSS for each other connection.
+    /// Upper limit of the size: the pool minus one MSS for each other connection.
     pub most: f64,
 }
 
 impl Plant {
-    /// No lag and no ends: the linear loop.
+    /// No lag and no limits: the linear loop.
     pub const FREE: Self = Self { lag: 0.0, least: f64::NEG_INFINITY, most: f64::INFINITY };
 }
 
-/// When a step comes.
+/// State of the controller when the step occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
-    /// With a new controller, which has no last error: the beginning of a connection.
+    /// A new controller without a last error: the beginning of a connection.
     New,
-    /// With a controller at rest, to which all of the step is a difference.
+    /// A controller at rest, for which the whole step is a change of the error.
     Running,
 }
 
 /// Sizes after a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// The size after each cycle; first that of the beginning.
+    /// The size after each cycle; the first entry is the initial size.
     pub sizes: Vec<f64>,
     from: f64,
     to: f64,
 }
 
-/// Runs the loop for so many cycles after what is needed has stepped from one size to another.
+/// Runs the loop for `cycles` cycles after a step of the required size.
 ///
 /// # Errors
-/// A gain or a lag that is negative or not finite; a step of nothing, or one that the range does
-/// not hold.
+/// A gain or lag is negative or not finite, the step is empty, or it leaves the range.
 pub fn step(
     gains: Gains,
     plant: Plant,
@@ -74,14 +73,14 @@ pub fn step(
 }
 
 impl Response {
-    /// How far the size goes past the new one, as a part of the step; 0 if it does not.
+    /// Overshoot as a fraction of the step; 0 if there is none.
     pub fn overshoot(&self) -> f64 {
         let past = |size: &f64| (size - self.to) / (self.to - self.from);
         self.sizes.iter().map(past).fold(0.0, f64::max)
     }
 
-    /// The cycles for which the size is still off by more than `band`, a part of the step: erratum
-    /// B8's are those for 0.02. `None` if it is at the end.
+    /// Number of cycles during which the size deviates by more than `band`, a fraction of the step;
+    /// erratum B8 uses 0.02. `None` if it still deviates at the end.
     pub fn settling(&self, band: f64) -> Option<usize> {
         let off = |size: &f64| (size - self.to).abs() > band * (self.to - self.from).abs();
         match self.sizes.iter().rposition(off) {
@@ -90,7 +89,7 @@ impl Response {
         }
     }
 
-    /// The first cycle after which nine tenths of the step are done; `None` if there is none.
+    /// The first cycle after which 90 % of the step are done; `None` if there is none.
     pub fn rise(&self) -> Option<usize> {
         self.sizes.iter().position(|size| (size - self.from) / (self.to - self.from) >= 0.9)
     }

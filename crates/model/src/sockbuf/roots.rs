@@ -12,20 +12,20 @@ pub struct Complex {
 }
 
 impl Complex {
-    /// Distance from 0.
+    /// Absolute value.
     pub fn abs(self) -> f64 {
         self.re.hypot(self.im)
     }
 }
 
-/// `[a2, a1, a0]` of `z^3 + a2 z^2 + a1 z + a0 = 0`, with `z` one cycle.
+/// `[a2, a1, a0]` of `z^3 + a2 z^2 + a1 z + a0 = 0`, where `z` is one cycle.
 ///
-/// The controller is `C = kp + ki z/(z - 1) + kd (z - 1)/z` (Figure 6 line 6), the size adds up its
-/// output, `B = C e/(z - 1)` (Figure 5 line 7), and `1 + C/(z - 1) = 0` times `z (z - 1)^2` is
-/// this.
+/// The controller is `C = kp + ki z/(z - 1) + kd (z - 1)/z` (Figure 6 line 6). The size accumulates
+/// its output, `B = C e/(z - 1)` (Figure 5 line 7). Multiplying `1 + C/(z - 1) = 0` by
+/// `z (z - 1)^2` yields the polynomial.
 ///
 /// # Errors
-/// A gain that is negative or not finite.
+/// A gain is negative or not finite.
 pub fn characteristic(gains: Gains) -> Result<[f64; 3], ModelError> {
     let Gains { kp, ki, kd } = gains;
     for value in [kp, ki, kd] {
@@ -36,16 +36,15 @@ pub fn characteristic(gains: Gains) -> Result<[f64; 3], ModelError> {
     Ok([kp + ki + kd - 2.0, 1.0 - kp - 2.0 * kd, kd])
 }
 
-/// The three roots, the one farthest from 0 first. With `kd = 0` one of them is 0: there is no last
-/// error to remember.
+/// The three roots, the one with the largest absolute value first. With `kd = 0` one root is 0,
+/// since no last error is stored.
 ///
 /// # Errors
 /// As [`characteristic`].
 pub fn roots(gains: Gains) -> Result<[Complex; 3], ModelError> {
     let [a2, a1, a0] = characteristic(gains)?;
     let at = |z: f64| ((z + a2) * z + a1) * z + a0;
-    // As kd is not negative, a root lies between 0 and the bound below which there is none
-    // (Cauchy).
+    // As kd is not negative, a root lies between 0 and Cauchy's lower bound of all roots.
     let (mut low, mut high) = (-1.0 - a2.abs().max(a1.abs()).max(a0), 0.0);
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
@@ -56,7 +55,7 @@ pub fn roots(gains: Gains) -> Result<[Complex; 3], ModelError> {
         }
     }
     let real = high;
-    // What is left is z^2 + p z + q.
+    // The remaining factor is z^2 + p z + q.
     let p = a2 + real;
     let q = a1 + real * p;
     let square = p * p / 4.0 - q;
@@ -72,20 +71,21 @@ pub fn roots(gains: Gains) -> Result<[Complex; 3], ModelError> {
     Ok(roots)
 }
 
-/// Whether the linear loop comes to rest from anywhere, by Jury's criterion: all roots within the
+/// True if the linear loop converges from any state, by Jury's criterion: all roots lie inside the
 /// unit circle.
 ///
 /// # Errors
 /// As [`characteristic`].
 pub fn stable(gains: Gains) -> Result<bool, ModelError> {
     let [a2, a1, a0] = characteristic(gains)?;
-    // At z = 1 the equation gives ki, computed here without what rounding leaves of the rest.
+    // At z = 1 the polynomial equals ki, which is used directly to avoid rounding errors.
     let ends = gains.ki > 0.0 && 1.0 - a2 + a1 - a0 > 0.0;
     Ok(ends && a0 < 1.0 && 1.0 - a0 * a0 > (a1 - a0 * a2).abs())
 }
 
-/// So many times as large all gains may be before the loop is no longer [`stable`]; below, it
-/// always is. At most 10^6, and `None` for gains without `ki` or `kp`, with which it never is.
+/// The factor by which all gains can be multiplied until the loop is no longer [`stable`]; it is
+/// stable for every smaller factor. At most 10^6; `None` without `ki` or `kp`, where the loop is
+/// never stable.
 ///
 /// # Errors
 /// As [`characteristic`].
@@ -106,6 +106,6 @@ pub fn margin(gains: Gains) -> Result<Option<f64>, ModelError> {
     Ok(Some(low))
 }
 
-/// More than enough until two neighbouring numbers are left.
+/// Sufficient for the interval to shrink to two adjacent numbers.
 const HALVINGS: usize = 200;
 const MOST_MARGIN: f64 = 1e6;

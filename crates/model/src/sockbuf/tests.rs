@@ -18,7 +18,7 @@ fn erratum_b8_the_papers_constants_are_stable_and_badly_damped() {
     let response = free(Gains::PAPER, Begin::New);
     assert!((response.overshoot() - 0.52).abs() < 5e-3, "{}", response.overshoot());
     assert_eq!((response.settling(0.02), response.rise()), (Some(159), Some(12)));
-    // A loop that runs already takes all of the step for a difference, and is a little faster.
+    // A running loop treats the whole step as a change of the error, and is slightly faster.
     let running = free(Gains::PAPER, Begin::Running);
     assert!((running.overshoot() - 0.50).abs() < 5e-3, "{}", running.overshoot());
     assert_eq!(running.settling(0.02), Some(137));
@@ -104,9 +104,9 @@ proptest! {
         }
     }
 
-    /// The slowest is a quarter of the paper's gains on a step down to a few segments, where the
-    /// least size holds the undershoot up: 809 cycles on a grid of 25 sizes each way. Without that
-    /// limit it is 620; ours take 51.
+    /// The slowest case is a quarter of the paper's gains with a step down to a few segments, where
+    /// the lower limit holds up the undershoot: 809 cycles on a grid of 25 sizes each way. Without
+    /// that limit it is 620; our gains take 51.
     #[test]
     fn every_step_settles_with_a_quarter_to_four_times_the_gains(
         ours in any::<bool>(),

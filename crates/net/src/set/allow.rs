@@ -1,4 +1,4 @@
-//! To whom a gateway may relay: prefixes and ports. What no rule names is forbidden.
+//! Relay rules of a gateway: prefixes and ports. A destination that no rule permits is forbidden.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,8 +8,8 @@ use std::str::FromStr;
 use super::NODE_PORT;
 
 /// One rule: `PREFIX[:PORTS]`, as in `10.0.0.0/8`, `10.1.2.3:47200`, `[fd00::]/16`,
-/// `[fd00::/16]:47200-47210`, `fd00::/16`. A prefix without a length is one address, without ports
-/// it is [`NODE_PORT`].
+/// `[fd00::/16]:47200-47210`, `fd00::/16`. A prefix without a length is a single address. Without
+/// ports, the rule permits [`NODE_PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allow {
     address: IpAddr,
@@ -18,8 +18,8 @@ pub struct Allow {
 }
 
 impl Allow {
-    /// The rule lets through to there. Never to an address that is nobody's or everybody's,
-    /// whatever the prefix.
+    /// True if the rule permits this destination. Unspecified and multicast addresses are never
+    /// permitted.
     pub fn permits(&self, to: SocketAddr) -> bool {
         let ip = to.ip().to_canonical();
         let somebody = !ip.is_unspecified() && !ip.is_multicast();
@@ -34,13 +34,13 @@ impl Allow {
     }
 }
 
-/// The first `length` of `width` bits are the same.
+/// True if the first `length` of `width` bits are equal.
 fn same(a: u128, b: u128, width: u32, length: u8) -> bool {
     let rest = width - u32::from(length).min(width);
     (a ^ b).checked_shr(rest).is_none_or(|differing| differing == 0)
 }
 
-/// A rule that cannot be read.
+/// A rule that cannot be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{text}` is not a rule: {what}; expected PREFIX[:PORTS], as in 10.0.0.0/8:47200 or [fd00::/16]:47200-47210"
@@ -89,7 +89,7 @@ impl FromStr for Allow {
     }
 }
 
-/// The prefix, and the ports if there are some.
+/// The prefix, and the ports if present.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (inside, after) = rest.split_once(']')?;
@@ -108,7 +108,8 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
     })
 }
 
-/// No bit of the address lies past the prefix: such a rule would not say what it seems to.
+/// True if no bit of the address lies past the prefix. A rule with such bits would not match what
+/// its author probably meant.
 fn within(address: IpAddr, length: u8, width: u8) -> bool {
     let bits = match address {
         IpAddr::V4(ip) => u128::from(ip.to_bits()),

@@ -1,19 +1,19 @@
-//! Who makes way when more have called than there is room for: a caller that has not proven its
-//! key, and that costs an honest peer least.
+//! Selects the connection to close when the limit is exceeded: a peer that has not proved its key,
+//! chosen so that honest peers lose least.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anabranch_core::time::Instant;
 
-/// Callers of one proven host that are kept before strangers, at most: more than that is no
-/// gateway's usual load.
+/// Number of unproved connections of a proven host that are kept before those of strangers. A
+/// gateway normally has fewer.
 const QUOTA: usize = 16;
-/// Hosts that are remembered because a caller there has proven its key.
+/// Number of hosts remembered because a peer there has proved its key.
 const HOSTS: usize = 64;
 
-/// Where a caller is: an IPv4 address, or the first half of an IPv6 one, all of which one host may
-/// well have.
+/// A remote host: an IPv4 address, or the first half of an IPv6 address, since one host may use a
+/// whole /64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Host {
     V4(Ipv4Addr),
@@ -29,7 +29,7 @@ impl Host {
     }
 }
 
-/// Hosts on which a caller has proven its key, those that did so last.
+/// The hosts on which a peer has proved its key most recently.
 #[derive(Debug, Default)]
 pub(super) struct Hosts(VecDeque<Host>);
 
@@ -50,33 +50,34 @@ impl Hosts {
     }
 }
 
-/// A caller that has not proven its key.
+/// A connection whose peer has not proved its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) host: Host,
-    /// Others on its host have proven their keys.
+    /// True if other peers on this host have proved their keys.
     pub(super) is_known: bool,
-    /// It has begun as a known peer does, or repeats one that did.
+    /// True if the peer began as a known peer does, or replays such a beginning.
     pub(super) is_introduced: bool,
-    /// When it called.
+    /// When the connection was accepted.
     pub(super) since: Instant,
 }
 
-/// Which caller makes way.
+/// The connection to close.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Idler {
-    /// The one with this index.
+    /// The connection with this index.
     At(usize),
-    /// None before what has arrived is read.
+    /// Unknown until the bytes that have arrived are read.
     Later,
-    /// There is none.
+    /// None of them.
     None,
 }
 
-/// First strangers make way, then those who have begun as a known peer does, then those on the
-/// hosts of proven peers. Of equals, one of the host that has most of them: a flood from a few
-/// hosts pushes out itself. Of those, the one that has had most time. None makes way while its
-/// bytes wait to be read, which may prove its key; `has_unread` asks the kernel.
+/// Selects the connection to close. Strangers go first, then introduced peers, then peers on proven
+/// hosts. Within a class, the host with the most connections loses one, so that a flood from a few
+/// hosts displaces itself. Among these, the oldest connection goes, since it has had the most time.
+/// A connection with unread bytes is kept, because they may prove its key; `has_unread` asks the
+/// kernel.
 pub(super) fn idler(callers: &[Caller], has_unread: impl Fn(usize) -> bool) -> Idler {
     let mut weights: HashMap<Host, usize> = HashMap::new();
     callers.iter().for_each(|caller| *weights.entry(caller.host).or_default() += 1);
@@ -95,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// A caller on host `host` that called `at` ms.
+    /// A connection from `host`, accepted at `at` ms.
     fn caller(host: u8, at: u64) -> Caller {
         Caller {
             host: Host::V4([10, 0, 0, host].into()),
@@ -105,8 +106,8 @@ mod tests {
         }
     }
 
-    /// A room of `seats`, an honest caller that is there already, and `calls` strangers on `hosts`
-    /// hosts after it; whether the honest caller is still there.
+    /// Simulates `calls` strangers on `hosts` hosts after an honest peer, with room for `seats`
+    /// connections. Returns whether the honest peer stays connected.
     fn outlasts(honest: Caller, seats: usize, hosts: u8, calls: u64) -> bool {
         let mut room = vec![honest];
         for call in 0..calls {
@@ -127,7 +128,8 @@ mod tests {
         for (hosts, seats) in [(1, 2), (1, 64), (5, 64), (31, 64), (62, 256)] {
             assert!(outlasts(caller(1, 0), seats, hosts, 10_000), "{hosts} hosts, {seats} seats");
         }
-        // From as many hosts as there are seats, the honest caller is one of many: the oldest.
+        // If strangers come from as many hosts as there are seats, the honest peer is the oldest of
+        // equals.
         assert!(!outlasts(caller(1, 0), 64, 100, 10_000));
     }
 
@@ -141,7 +143,7 @@ mod tests {
         }
     }
 
-    /// A flood from the host of a gateway does not push out other callers.
+    /// A flood from a gateway's host does not displace other peers.
     #[test]
     fn a_proven_host_has_a_quota() {
         let known = |at| Caller { is_known: true, ..caller(2, at) };

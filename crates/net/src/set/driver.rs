@@ -1,5 +1,5 @@
-//! One machine and all of its sockets, in one task: effects out, events in, the first of all
-//! timers.
+//! Runs one machine and all of its sockets in one task: carries out effects, feeds events, and
+//! keeps the timer.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,65 +27,65 @@ use super::pace::outflow::Outflow;
 use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
-/// After an error of the listener (too many descriptors), it is left alone for so long.
+/// Pause of the listener after an error, such as too many open descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Octets read at once from whoever has not said whom it wants: what comes with that is in no
-/// bucket.
+/// Read size, in bytes, for a sender that has not named its destination: no bucket accounts for
+/// these bytes.
 const GREETING: usize = 64;
 
-/// Octets read at once from a caller that has not proven its key: more than a greeting has, and
-/// little to copy of noise.
+/// Read size, in bytes, for a peer that has not proved its key: larger than a greeting, and small
+/// enough that noise costs little to copy.
 const UNPROVEN: usize = 1 << 10;
 
-/// Who may be dialled.
+/// Decides which addresses may be dialled.
 pub(super) type Permit = Box<dyn Fn(Instant, SocketAddr) -> Permission + Send>;
 
-/// What becomes of a call that the machine wants to make.
+/// Decision about an outgoing connection.
 pub(super) enum Permission {
-    /// It is made, and whoever has called us for it has a seat, if there are any.
+    /// Permitted. The incoming connection that caused it gets this seat, if there are seats.
     Granted(Option<Seat>),
-    /// Nobody may call there.
+    /// The destination is not permitted.
     Forbidden,
-    /// There is no room for it now.
+    /// The destination has no capacity now.
     Congested,
 }
 
-/// Where a new caller finds room.
+/// Where a new connection finds room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Room {
-    /// Fewer callers are connected than the limit.
+    /// The number of connections is below the limit.
     Free,
-    /// In place of this caller, which has not proven its key and has nothing waiting to be read.
+    /// In place of this connection, whose peer has not proved its key and has no unread bytes.
     Of(StreamId),
-    /// In place of a caller whose bytes have to be read first: they may be a valid greeting.
+    /// In place of a connection whose bytes must be read first: they may be a valid greeting.
     Later,
-    /// Nowhere: all callers have proven their keys.
+    /// No room: all peers have proved their keys.
     None,
 }
 
-/// How those who call are read.
+/// How incoming connections are read.
 enum Intake {
-    /// At once.
+    /// Without a limit.
     Free,
-    /// Little at a time, until it is known for whom it is.
+    /// In small pieces, until the destination is known.
     Greeting,
-    /// When it is their turn.
+    /// In turn, as the seat allows.
     Paced,
 }
 
-/// A call or a connection that failed, for whoever asks why.
+/// A connection that failed, for reports.
 #[derive(Debug)]
 pub struct LineError {
-    /// With whom.
+    /// The remote address.
     pub peer: SocketAddr,
-    /// Which part of the way; `None` if the peer had called.
+    /// The leg of the path; `None` for an incoming connection.
     pub leg: Option<Leg>,
-    /// What the kernel said.
+    /// The kernel's error.
     pub error: io::Error,
 }
 
-/// Peers whose last error is kept: as many as a report names at most.
+/// Number of peers whose last error is kept; reports name at most this many.
 const MAX_ERRORS: usize = 16;
 
 /// A machine over sockets.
@@ -97,35 +97,34 @@ pub(super) struct Driver<M> {
     accept_after: Instant,
     permit: Permit,
     security: Security,
-    /// What `security` was told last: see [`OverSockets::live`].
+    /// Value last passed to `security`: see [`OverSockets::live`].
     live: [Option<TransferId>; 2],
     intake: Intake,
-    /// The seat of whoever has called.
+    /// Seat of the incoming connection.
     seat: Option<Seat>,
-    /// What bounds those whom we have called.
+    /// Rate limits of outgoing connections.
     outflow: Option<Box<Outflow>>,
-    /// The file that the machine sends, where the machine has not its octets.
+    /// The file to send, if the machine does not hold its bytes.
     file: Option<File>,
-    /// The file could not be read.
+    /// The error if the file could not be read.
     pub(super) unread: Option<io::Error>,
-    /// Streams that were reset because a part of the file is missing in the middle of what was
-    /// written.
+    /// Streams that were reset because a chunk could not be completed from the file.
     torn: Vec<StreamId>,
-    /// Boxed: a map has room for eleven at least.
+    /// Boxed, since a map node has room for at least eleven values.
     lines: BTreeMap<StreamId, Box<Line>>,
-    /// Whose turn it is: the line after the last that moved.
+    /// Start of the next round: the line after the last one that progressed.
     turn: StreamId,
     timer: Pin<Box<Sleep>>,
     armed: Instant,
-    /// Lines that are over, and segments that their TCP had sent again.
+    /// Closed lines and their numbers of retransmitted segments.
     past: Vec<(StreamId, u32)>,
-    /// The last error of each peer, at most [`MAX_ERRORS`], in the order in which they happened.
+    /// The last error of each peer, at most [`MAX_ERRORS`], in order of occurrence.
     pub(super) errors: Vec<LineError>,
-    /// A call has failed.
+    /// True if an outgoing connection failed.
     called_in_vain: bool,
-    /// Hosts of callers that have proven their keys.
+    /// Hosts whose peers have proved their keys.
     hosts: Hosts,
-    /// Streams that were reset because of what came on them, or did not come.
+    /// Streams that were reset because of invalid or missing input.
     pub(super) refused: RefusedCounters,
 }
 
@@ -158,32 +157,32 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// With somebody who calls here.
+    /// Accepts connections from this listener.
     pub(super) fn listening(self, listener: TcpListener) -> Self {
         Self { listener: Some(listener), ..self }
     }
 
-    /// With calls only to those whom `permit` says.
+    /// Limits outgoing connections by `permit`.
     pub(super) fn permitting(self, permit: Permit) -> Self {
         Self { permit, ..self }
     }
 
-    /// With callers who are read in turn, each by the seat that `permit` gives.
+    /// Reads incoming connections in turn, each by the seat that `permit` returns.
     pub(super) fn pacing(self) -> Self {
         Self { intake: Intake::Greeting, ..self }
     }
 
-    /// With so much at most for those whom it calls.
+    /// Limits the rate of outgoing connections.
     pub(super) fn bounded(self, outflow: Option<Outflow>) -> Self {
         Self { outflow: outflow.map(Box::new), ..self }
     }
 
-    /// With the file that the machine sends.
+    /// Sets the file that the machine sends.
     pub(super) fn reading(self, file: Option<File>) -> Self {
         Self { file, ..self }
     }
 
-    /// With streams that are guarded so.
+    /// Sets the encryption of the streams.
     pub(super) fn secured(self, security: Security) -> Self {
         Self { security, ..self }
     }
@@ -192,33 +191,33 @@ impl<M: OverSockets> Driver<M> {
         self.clock.now()
     }
 
-    /// Nobody is connected, or being called.
+    /// True if there is no connection, open or in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Somebody was called, and the call is not over.
+    /// True if an outgoing connection exists, open or in progress.
     pub(super) fn has_dialled(&self) -> bool {
         self.lines.values().any(|line| line.leg.is_some())
     }
 
-    /// Segments of a stream that TCP has sent again.
+    /// Number of segments that TCP has retransmitted on a stream.
     pub(super) fn retransmissions(&self, stream: StreamId) -> u32 {
         let past = || self.past.iter().find(|(id, _)| *id == stream).map(|(_, n)| *n);
         self.lines.get(&stream).map(|line| line.retransmissions).or_else(past).unwrap_or(0)
     }
 
-    /// As many callers are connected as may be.
+    /// True if the number of incoming connections has reached the limit.
     fn is_full(&self) -> bool {
         self.lines.values().filter(|line| line.leg.is_none()).count() >= self.options.connections
     }
 
-    /// Takes the one caller of a driver without a listener.
+    /// Adds the only incoming connection of a driver without a listener.
     pub(super) fn accept(&mut self, stream: Arc<TcpStream>, peer: SocketAddr) {
         self.take(Room::Free, stream, peer);
     }
 
-    /// Where the next caller finds room: see [`crowd::idler`].
+    /// Where the next connection finds room: see [`crowd::idler`].
     fn room(&self) -> Room {
         if !self.is_full() {
             return Room::Free;
@@ -243,7 +242,7 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// Takes a caller where there is room for it.
+    /// Adds an incoming connection if there is room.
     fn take(&mut self, room: Room, stream: Arc<TcpStream>, peer: SocketAddr) {
         let now = self.now();
         let line = Line::accepted(now, stream, peer, self.security.accepted(), &self.options);
@@ -259,12 +258,12 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// Forgets all streams without a word to the machine, which is about to go.
+    /// Resets all streams without telling the machine, which is about to be dropped.
     pub(super) fn abort_all(&mut self) {
         std::mem::take(&mut self.lines).into_values().for_each(|line| line.abort());
     }
 
-    /// Carries out what the machine wants until it wants nothing more, or has octets for its owner.
+    /// Carries out effects of the machine until there are none, or returns bytes for the owner.
     pub(super) fn pump(&mut self) -> Option<Bytes> {
         loop {
             while let Some(effect) = self.poll_effect() {
@@ -278,18 +277,17 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// What the machine wants next.
+    /// The next effect of the machine.
     pub(super) fn poll_effect(&mut self) -> Option<Effect> {
         self.machine.poll_effect(self.clock.now())
     }
 
-    /// Carries out one effect; octets for the owner come back.
+    /// Carries out one effect. Returns bytes for the owner.
     pub(super) fn act(&mut self, effect: Effect) -> Option<Bytes> {
         let now = self.now();
         match effect {
             Effect::Dial { stream, to, leg } => {
-                // An IPv4 address in IPv6's clothes is an IPv4 address, to whoever permits it and
-                // to the kernel.
+                // IPv4-mapped IPv6 addresses are treated as IPv4, by the permit and by the kernel.
                 let to = SocketAddr::new(to.ip().to_canonical(), to.port());
                 let why = match self.security.dialled(&self.machine, stream, leg) {
                     Ok(guard) => match (self.permit)(now, to) {
@@ -320,9 +318,9 @@ impl<M: OverSockets> Driver<M> {
             Effect::WriteFile { stream, start, end } => match self.read_file(start, end) {
                 Ok(octets) => return self.act(Effect::Write { stream, octets }),
                 Err(error) => {
-                    // The header of the chunk is written: what follows on this stream would be
-                    // taken for the file. The machine learns of it when its owner has given the
-                    // transfer up, so that it tries no other way: see [`Driver::tell_torn`].
+                    // The chunk header is already written, so any later bytes on this stream would
+                    // be taken for the file. The machine is told only after the owner has cancelled
+                    // the transfer; otherwise it would try another path. See [`Driver::tell_torn`].
                     self.unread = Some(error);
                     if let Some(line) = self.forget(stream) {
                         line.abort();
@@ -342,7 +340,7 @@ impl<M: OverSockets> Driver<M> {
         None
     }
 
-    /// Tells the machine which streams are gone because the file could not be read.
+    /// Tells the machine which streams were reset because the file could not be read.
     pub(super) fn tell_torn(&mut self) {
         let now = self.now();
         for stream in std::mem::take(&mut self.torn) {
@@ -350,7 +348,7 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// Octets of the file that the machine sends.
+    /// Reads a part of the file that the machine sends.
     fn read_file(&self, start: u64, end: u64) -> io::Result<Bytes> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let length = usize::try_from(end - start).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -362,8 +360,8 @@ impl<M: OverSockets> Driver<M> {
         Ok(octets.freeze())
     }
 
-    /// Writes what has gathered, and tells the machine how those streams stand; false if there was
-    /// none.
+    /// Writes queued bytes and reports the status of these streams to the machine. Returns false if
+    /// there was nothing to do.
     pub(super) fn flush(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
@@ -372,6 +370,7 @@ impl<M: OverSockets> Driver<M> {
         let mut index = 0;
         for (stream, line) in &mut self.lines {
             let place = (index, sessions);
+            // Every session counts, written to or not, since the index determines its turn.
             index += usize::from(wired(line));
             if !line.dirty {
                 continue;
@@ -390,7 +389,7 @@ impl<M: OverSockets> Driver<M> {
         any
     }
 
-    /// Whoever has called is read by this seat from now on.
+    /// Assigns a seat to the incoming connection.
     fn seat(&mut self, seat: Option<Seat>) {
         if let (Intake::Greeting, Some(_)) = (&self.intake, &seat) {
             self.intake = Intake::Paced;
@@ -398,7 +397,7 @@ impl<M: OverSockets> Driver<M> {
         self.seat = seat.or(self.seat.take());
     }
 
-    /// Waits until something has happened, and tells the machine. To be called when all effects are
+    /// Waits for the next event and reports it to the machine. Call it only after all effects are
     /// carried out.
     pub(super) async fn next(&mut self) {
         self.arm();
@@ -412,8 +411,8 @@ impl<M: OverSockets> Driver<M> {
         if fired {
             self.handle_times(now);
         }
-        // At the limit, callers that have not proven their keys are read before further ones are
-        // taken: their number is bounded, and so is what each may say.
+        // At the limit, unproved connections are read before new ones are accepted: their number is
+        // bounded, and so is the input of each.
         let is_full = self.listener.is_some() && self.is_full();
         if is_full && self.poll_lines(cx, now, |line| line.leg.is_none() && !line.is_proven()) {
             return Poll::Ready(());
@@ -422,7 +421,7 @@ impl<M: OverSockets> Driver<M> {
             return Poll::Ready(());
         }
         if self.seat.as_ref().and_then(Seat::due).is_some_and(|due| due < self.armed) {
-            // A line has just been told to wait.
+            // A line may just have set a timer.
             self.arm();
             if self.timer.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
@@ -431,12 +430,12 @@ impl<M: OverSockets> Driver<M> {
         Poll::Pending
     }
 
-    /// Connections, called and calling.
+    /// Number of connections, incoming and outgoing.
     pub(super) fn connections(&self) -> usize {
         self.lines.len()
     }
 
-    /// The last connection could not be accepted.
+    /// True if the last accept failed.
     pub(super) fn is_deaf(&self) -> bool {
         self.accept_after > self.now()
     }
@@ -448,7 +447,7 @@ impl<M: OverSockets> Driver<M> {
         }
         let room = self.room();
         if room == Room::Later {
-            // The bytes that wait wake this task.
+            // The waiting bytes wake this task.
             return false;
         }
         match listener.poll_accept(cx) {
@@ -459,7 +458,7 @@ impl<M: OverSockets> Driver<M> {
         true
     }
 
-    /// One line of these that has moved, in turn.
+    /// Polls the selected lines in turn until one progresses.
     fn poll_lines(&mut self, cx: &mut Context<'_>, now: Instant, which: fn(&Line) -> bool) -> bool {
         let limit = self.options.queue as usize;
         let held: usize = self.lines.values().map(|line| line.queued()).sum();
@@ -481,6 +480,7 @@ impl<M: OverSockets> Driver<M> {
             };
             line.poll(cx, now, reading).map(|moved| (*stream, moved))
         };
+        // Round robin, so that a busy line does not starve the others.
         let later = self.lines.range_mut(self.turn..).find_map(&mut poll);
         let found = later.or_else(|| self.lines.range_mut(..self.turn).find_map(poll));
         let Some((stream, moved)) = found else { return false };
@@ -514,7 +514,7 @@ impl<M: OverSockets> Driver<M> {
     }
 
     fn hear(&mut self, now: Instant, stream: StreamId, octets: Bytes) {
-        // Without keys no caller is proven.
+        // Without keys no peer is proven.
         let is_secured = !matches!(self.security, Security::None);
         let proven =
             self.lines.get(&stream).filter(|line| is_secured && line.leg.is_none() && line.is_proven());
@@ -527,12 +527,12 @@ impl<M: OverSockets> Driver<M> {
             self.machine.introduce(stream, sender);
         }
         self.machine.handle_stream(now, stream, StreamEvent::Data(octets));
-        // Before the next stream is read: its request might evict the keys of the transfer that
-        // this one has begun.
+        // Before the next stream is read, since its request might evict the keys of the transfer
+        // that this stream has begun.
         self.pin();
     }
 
-    /// Tells [`Security`] which transfers keep their keys.
+    /// Tells [`Security`] which transfers must keep their keys.
     fn pin(&mut self) {
         let live = self.machine.live();
         if live != self.live {
@@ -541,7 +541,7 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// Timers: the machine's, those of lines, and idleness.
+    /// Handles expired timers: those of the machine and the lines, and idle timeouts.
     fn handle_times(&mut self, now: Instant) {
         if self.machine.next_timeout().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
@@ -558,7 +558,7 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    /// When a line has had enough time.
+    /// When a line times out.
     fn patience(&self, line: &Line) -> Option<Instant> {
         let idle = self.options.idle.map(|idle| line.moved + idle);
         let silent = line.leg.is_none() && !line.is_proven();
@@ -566,7 +566,7 @@ impl<M: OverSockets> Driver<M> {
         [idle, greeting].into_iter().flatten().min()
     }
 
-    /// Sets the timer to the first of all times.
+    /// Sets the timer to the earliest deadline.
     fn arm(&mut self) {
         let now = self.now();
         let lines = self.lines.values();
@@ -576,7 +576,7 @@ impl<M: OverSockets> Driver<M> {
         let outflow = self.outflow.as_ref().and_then(|outflow| outflow.due());
         let due = times.chain([self.machine.next_timeout(), accept, seat, outflow]).flatten().min();
         let due = due.unwrap_or(now + Duration::from_secs(3600));
-        // One that fires too early does no harm, and setting it costs something.
+        // Firing too early is harmless, and re-arming costs a system call.
         if due < self.armed || self.armed <= now {
             self.armed = due;
             let wait = time::Duration::from_nanos(due.saturating_since(now).as_nanos());
@@ -596,12 +596,13 @@ impl<M: OverSockets> Driver<M> {
             seat.leave();
         }
         if line.leg.is_some() {
+            // Reports ask for retransmissions after the connection is closed.
             self.past.push((stream, line.retransmissions));
         }
         if let Some(error) = line.error.take() {
             self.refused.count(&error);
-            // The reason of a failed call says more than how the caller that it was made for then
-            // hangs up.
+            // The error of a failed outgoing connection is more informative than the peer's hang-up
+            // that follows.
             if line.leg.is_some() || !self.called_in_vain {
                 self.note(LineError { peer: line.peer, leg: line.leg, error });
             }
@@ -610,7 +611,7 @@ impl<M: OverSockets> Driver<M> {
         Some(line)
     }
 
-    /// Keeps the last error of a peer for reports.
+    /// Stores the last error of a peer for reports.
     fn note(&mut self, error: LineError) {
         self.errors.retain(|earlier| earlier.peer != error.peer);
         if self.errors.len() == MAX_ERRORS {

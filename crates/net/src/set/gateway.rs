@@ -1,4 +1,4 @@
-//! The gateway: a relay for each sender that connects, to those whom its operator allows.
+//! The gateway: a relay for each sender that connects, to the nodes that its operator allows.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -23,49 +23,52 @@ use super::pace::intake::{Caps, Intake};
 use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
-/// The least that one session may hold for its node, octets: half of its part of the memory.
+/// Lower limit of the buffer per session, in bytes: half of its share of the memory.
 const LEAST: u64 = 16 << 10;
-/// The most: more than that on its way through one gateway is a queue, not a window.
+/// Upper limit of the buffer per session, in bytes: more data in flight through one gateway is
+/// queue, not window.
 const MOST: u64 = 4 << 20;
-/// After an error of the listener (too many descriptors), it is left alone for so long.
+/// Pause of the listener after an error, such as too many open descriptors.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Options of a [`Gateway`].
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// Where senders call.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// Who it is, and whom it serves. `None`: anybody.
+    /// The gateway's key and the senders that it serves. `None`: serves every sender.
     pub door: Option<Arc<Doorkeeper>>,
-    /// Whom it may call for them. Nobody if there is no rule.
+    /// Destinations that senders may reach. Without a rule, none is permitted.
     pub allow: Vec<Allow>,
-    /// Sessions at once; further senders are reset.
+    /// Limit of simultaneous sessions; further senders are reset.
     pub connections: usize,
-    /// Sessions at once of one host (of one /64, over IPv6).
+    /// Limit of simultaneous sessions per host (per /64 with IPv6).
     pub per_host: usize,
-    /// Sessions at once with one node; senders of further ones are told that it is congested.
+    /// Limit of simultaneous sessions per node; further senders are told that the node is
+    /// congested.
     pub per_node: usize,
-    /// Bits per second that are read for one node, in octets of TCP's payload; not bounded if
-    /// `None`.
+    /// Rate limit per node in bits per second of TCP payload; `None` is unlimited.
     pub rate_node: Option<u64>,
-    /// Bits per second that are read for all nodes together.
+    /// Rate limit for all nodes together in bits per second.
     pub rate_mesh: Option<u64>,
-    /// Senders at once that have not said who they are and whom they want: where there is one more,
-    /// the one that has waited longest is reset.
+    /// Limit of simultaneous senders that have not authenticated and named their destination. If it
+    /// is exceeded, one of them is reset: the oldest of the host that has most of them.
     pub half_open: usize,
-    /// Octets of payload that all sessions together may hold, here and in the kernel. Each may have
-    /// its part of it: half for what waits to be read and half for what waits for the node.
+    /// Payload bytes that all sessions together may hold, in this process and in the kernel. Each
+    /// session gets an equal share: half for unread bytes and half for bytes not yet sent to the
+    /// node.
     pub memory: u64,
-    /// A session on which nothing moves for so long is reset.
+    /// A session without progress for this time is reset.
     pub idle: Duration,
-    /// A sender that has not said whom it wants is reset after so long.
+    /// A sender that has not named its destination within this time is reset.
     pub setsyn_timeout: Duration,
-    /// A node that does not answer for so long is unreachable.
+    /// A node that does not answer within this time is unreachable.
     pub dial_timeout: Duration,
 }
 
 impl GatewayConfig {
-    /// A gateway for a few hundred sessions in 256 MiB, at `listen`, that may call nobody yet.
+    /// A configuration for a few hundred sessions in 256 MiB that listens on `listen`. It permits
+    /// no destination yet.
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
@@ -88,42 +91,42 @@ impl GatewayConfig {
         Caps { mesh: self.rate_mesh, node: self.rate_node, per_node: self.per_node }
     }
 
-    /// Octets that one session may hold for its node.
+    /// Buffer of one session towards its node, in bytes.
     pub fn session_buffer(&self) -> u32 {
         let part = self.memory / (2 * self.connections.max(1) as u64);
         part.clamp(LEAST, MOST) as u32
     }
 }
 
-/// What a gateway has to tell.
+/// An event reported by a gateway.
 #[derive(Debug)]
 pub enum GatewayEvent {
-    /// A session is over.
+    /// A session has ended.
     Ended {
-        /// The sender.
+        /// Address of the sender.
         peer: SocketAddr,
-        /// What the relay did for it.
+        /// Traffic of the session.
         counters: RelayCounters,
-        /// What was refused, for want of a key or because it had been here before.
+        /// Connections and messages refused, by reason.
         refused: RefusedCounters,
-        /// What the kernel said last of a connection that failed, if one did.
+        /// The last error of a connection that failed, if any.
         error: Option<LineError>,
     },
-    /// A sender was reset: there are as many sessions as there may be.
+    /// A sender was reset because the limit of sessions is reached.
     Full {
-        /// The sender.
+        /// Address of the sender.
         peer: SocketAddr,
-        /// They are all of its host.
+        /// True if the limit per host is reached.
         of_one_host: bool,
     },
-    /// A sender has waited too long while others called.
+    /// A sender was reset because too many have not named their destination.
     Evicted {
-        /// The sender.
+        /// Address of the sender.
         peer: SocketAddr,
     },
 }
 
-/// A gateway that listens.
+/// A listening gateway.
 #[derive(Debug)]
 pub struct Gateway {
     config: Arc<GatewayConfig>,
@@ -133,7 +136,7 @@ pub struct Gateway {
     gauges: Arc<Gauges>,
 }
 
-/// What a gateway does while it runs.
+/// Statistics of a running gateway.
 #[derive(Debug, Default)]
 pub struct Gauges {
     sessions: AtomicU64,
@@ -143,32 +146,32 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Sessions open now, half-open ones included.
+    /// Number of current sessions, half-open ones included.
     pub fn sessions(&self) -> u64 {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Octets from senders to nodes so far, those of sessions that are open included.
+    /// Number of bytes relayed from senders to nodes, open sessions included.
     pub fn octets_down(&self) -> u64 {
         self.octets_down.load(Ordering::Relaxed)
     }
 
-    /// Octets from nodes to senders so far.
+    /// Number of bytes relayed from nodes to senders.
     pub fn octets_up(&self) -> u64 {
         self.octets_up.load(Ordering::Relaxed)
     }
 
-    /// The kernel refused to hand out the last connection: too many descriptors are open, say.
+    /// True if the last accept failed, for example because too many descriptors are open.
     pub fn is_deaf(&self) -> bool {
         self.deaf.load(Ordering::Relaxed)
     }
 }
 
 impl Gateway {
-    /// Listens from now on; nobody is served before [`Gateway::run`].
+    /// Starts to listen. No session is served before [`Gateway::run`].
     ///
     /// # Errors
-    /// It cannot listen there.
+    /// The address cannot be bound.
     pub fn bind(config: GatewayConfig) -> io::Result<Self> {
         let listener = listen(config.listen, config.session_buffer())?;
         let clock = Clock::start();
@@ -176,26 +179,26 @@ impl Gateway {
         Ok(Self { config: Arc::new(config), listener, clock, intake, gauges: Arc::default() })
     }
 
-    /// What it does while it runs.
+    /// The statistics of this gateway.
     pub fn gauges(&self) -> Arc<Gauges> {
         Arc::clone(&self.gauges)
     }
 
-    /// Where it listens.
+    /// The local address.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not return the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The next sender, by its plain address where it calls an IPv6 socket by IPv4.
+    /// Accepts the next sender. An IPv4-mapped IPv6 address is converted to IPv4.
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.listener.accept().await?;
         Ok((stream, SocketAddr::new(peer.ip().to_canonical(), peer.port())))
     }
 
-    /// Serves until it is dropped, and with it all sessions.
+    /// Serves senders. Dropping the future ends all sessions.
     pub async fn run(&self, mut tell: impl FnMut(GatewayEvent)) {
         let mut sessions = Sessions::default();
         loop {
@@ -203,12 +206,12 @@ impl Gateway {
             self.gauges.sessions.store(sessions.tasks.len() as u64, Ordering::Relaxed);
             tokio::select! {
                 Some(ended) = sessions.tasks.join_next_with_id() => {
-                    // A session that has panicked is a fault of ours that ends this one alone.
+                    // A panic in a session is a bug of this crate and ends only that session.
                     if let Some(event) = sessions.end(ended) {
                         tell(event);
                     }
                 }
-                // The next sender waits in the kernel until the sessions have read.
+                // New senders wait in the kernel until the sessions have read their bytes.
                 () = yield_now(), if is_crowded => {}
                 called = self.accept(), if !is_crowded => match called {
                     Ok((stream, peer)) => {
@@ -226,7 +229,7 @@ impl Gateway {
         }
     }
 
-    /// A sender has called.
+    /// Handles a new sender.
     fn begin(&self, sessions: &mut Sessions, stream: TcpStream, peer: SocketAddr) -> Option<GatewayEvent> {
         let of_one_host = sessions.of(peer) >= self.config.per_host;
         if of_one_host || sessions.tasks.len() >= self.config.connections {
@@ -234,6 +237,7 @@ impl Gateway {
             return Some(GatewayEvent::Full { peer, of_one_host });
         }
         let (known, stream) = (Arc::new(AtomicBool::new(false)), Arc::new(stream));
+        // Weak, so that this entry does not keep the socket of a finished session open.
         let socket = Arc::downgrade(&stream);
         let (config, intake) = (Arc::clone(&self.config), self.intake.clone());
         let shared = Shared { intake, known: Arc::clone(&known), gauges: self.gauges() };
@@ -249,21 +253,21 @@ impl Gateway {
 struct Sessions {
     tasks: JoinSet<GatewayEvent>,
     peers: HashMap<Id, SocketAddr>,
-    /// Sessions of each host.
+    /// Number of sessions of each host.
     hosts: HashMap<Host, usize>,
-    /// Those that had not said what they want when they were last looked at, the oldest first.
+    /// Sessions that were half-open when last checked, oldest first.
     half_open: VecDeque<HalfOpen>,
-    /// Hosts of those that have.
+    /// Hosts whose sessions have named their destination.
     known: Hosts,
 }
 
-/// A session that had not said what it wants when it was last looked at.
+/// A session that had not named its destination when last checked.
 #[derive(Debug)]
 struct HalfOpen {
     task: AbortHandle,
-    /// It has said what it wants.
+    /// True once the session has named its destination.
     known: Arc<AtomicBool>,
-    /// The session owns it.
+    /// The socket, which the session owns.
     socket: Weak<TcpStream>,
     host: Host,
     since: Instant,
@@ -274,7 +278,7 @@ impl HalfOpen {
         self.known.load(Ordering::Relaxed) || self.task.is_finished()
     }
 
-    /// The sender's bytes wait to be read: they may say what it wants.
+    /// True if the sender has unread bytes, which may name its destination.
     fn has_unread(&self) -> bool {
         self.socket.upgrade().is_some_and(|socket| has_unread(&socket))
     }
@@ -291,14 +295,14 @@ impl Sessions {
         self.half_open.push_back(session);
     }
 
-    /// No session can make way for a further one before it has read what its sender has said.
+    /// True if no half-open session can be closed before its unread bytes are processed.
     fn is_crowded(&mut self, most: usize) -> bool {
         let is_full = self.count_half_open(most) >= most.max(1);
         is_full && self.half_open.iter().all(HalfOpen::has_unread)
     }
 
-    /// How many have not said what they want; those that have are only taken out where there would
-    /// be `most`.
+    /// Number of half-open sessions. Sessions that are no longer half-open are removed only if the
+    /// list has reached `most`.
     fn count_half_open(&mut self, most: usize) -> usize {
         if self.half_open.len() >= most {
             let Self { half_open, known, .. } = self;
@@ -317,13 +321,13 @@ impl Sessions {
         }
     }
 
-    /// Makes room where too many have not said what they want: see [`crowd::idler`].
+    /// Closes a half-open session if there are too many: see [`crowd::idler`].
     fn evict(&mut self, most: usize) -> Option<GatewayEvent> {
         if self.count_half_open(most) <= most {
             return None;
         }
         let callers: Vec<Caller> = self.half_open.iter().map(|session| self.caller(session)).collect();
-        // Where all have bytes that wait, the oldest has had most time.
+        // If all have unread bytes, the oldest has had the most time.
         let idler = match crowd::idler(&callers, |index| self.half_open[index].has_unread()) {
             Idler::At(index) => index,
             Idler::Later | Idler::None => 0,
@@ -347,15 +351,15 @@ impl Sessions {
     }
 }
 
-/// What a session shares with its gateway.
+/// State that a session shares with its gateway.
 struct Shared {
     intake: Intake,
-    /// The sender has said what it wants.
+    /// True once the sender has named its destination.
     known: Arc<AtomicBool>,
     gauges: Arc<Gauges>,
 }
 
-/// One sender, until all is closed.
+/// Serves one sender until all of its streams are closed.
 async fn serve(
     config: Arc<GatewayConfig>,
     clock: Clock,
@@ -371,7 +375,7 @@ async fn serve(
         dial_timeout: config.dial_timeout,
         idle: Some(config.idle),
         greeting_timeout: config.setsyn_timeout,
-        // What the node says is little. It is not read while more than this waits for the sender.
+        // The node sends little. Reading from it stops while more than this waits for the sender.
         queue: buffer.saturating_add(super::line::READ as u32),
         ..SocketOptions::default()
     };

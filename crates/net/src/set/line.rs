@@ -1,4 +1,4 @@
-//! One stream of a machine, and the socket that it is.
+//! One stream of a machine, with its socket.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -24,45 +24,45 @@ use super::window::{self, Clamp};
 use crate::buffers;
 use crate::tcp_info::TcpInfo;
 
-/// Octets read at once, at most.
+/// Upper limit of one read, in bytes.
 pub(super) const READ: usize = 64 << 10;
-/// What is smaller is copied, so that a few octets which somebody keeps do not keep a large buffer.
+/// Smaller reads are copied, so that a few retained bytes do not keep a large buffer alive.
 const COPIED: usize = READ / 4;
-/// Octets of records that are made ahead.
+/// Upper limit of sealed bytes prepared in advance.
 const FILLED: usize = READ / 2;
-/// Pieces written at once, at most.
+/// Upper limit of buffers in one write.
 const PIECES: usize = 64;
-/// How often a caller that is not read is looked at.
+/// Interval at which a connection that is not being read is checked.
 const BLOCKED: Duration = Duration::from_secs(1);
-/// How often a stream with something on its way is looked at: every quarter of its round trip,
+/// Interval at which a stream with data in flight is checked: a quarter of its round-trip time,
 /// within these bounds.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 
-/// What a line did.
+/// Result of polling a line.
 #[derive(Debug)]
 pub(super) enum Moved {
-    /// The call was answered.
+    /// The outgoing connection is established.
     Opened,
-    /// Octets have arrived.
+    /// Data has arrived.
     Data(Bytes),
-    /// The peer will send no more.
+    /// The peer will send no more data.
     Ended,
-    /// It is gone.
+    /// The stream is closed.
     Closed(StreamClose),
-    /// Something that the machine need not know: octets were written, or a guard has its own to
+    /// Progress that does not concern the machine: bytes were written, or the guard has bytes to
     /// write.
     Stirred,
 }
 
-/// What may be read.
+/// How much may be read.
 pub(super) enum Reading<'a> {
     /// Nothing.
     No,
-    /// All that the machine wants.
+    /// As much as the machine accepts.
     Free,
-    /// So many octets at once.
+    /// At most this many bytes per read.
     AtMost(usize),
-    /// What this seat gives.
+    /// As much as this seat grants.
     InTurn(&'a mut Seat),
 }
 
@@ -76,44 +76,44 @@ enum Socket {
 /// One stream.
 pub(super) struct Line {
     socket: Socket,
-    /// The other end.
+    /// The remote address.
     pub(super) peer: SocketAddr,
-    /// Which part of the way, if we have dialled; `None` if others have.
+    /// The leg of an outgoing connection; `None` for an incoming one.
     pub(super) leg: Option<Leg>,
-    /// What stands between the socket and the machine.
+    /// Encryption between the socket and the machine.
     guard: Guard,
-    /// What the guard has handed out for the socket.
+    /// Bytes from the guard that the socket has not accepted yet.
     queue: VecDeque<Bytes>,
     queued: usize,
-    /// When it was dialled or accepted.
+    /// When the line was dialled or accepted.
     pub(super) since: Instant,
-    /// Octets have come that were for the machine.
+    /// True if the peer has sent bytes for the machine.
     spoken: bool,
-    /// No more will be written.
+    /// The machine will write no more.
     closing: bool,
-    /// The kernel has been told so.
+    /// The write side of the socket is shut down.
     shut: bool,
-    /// The peer has said so.
+    /// The peer has closed its side.
     ended: bool,
-    /// Writing has failed: what is to be read is read, and then it is over.
+    /// A write failed. Remaining input is still read, then the line closes with this reason.
     broken: Option<StreamClose>,
     clamp: Clamp,
-    /// It is to be flushed and looked at.
+    /// The line must be flushed and checked.
     pub(super) dirty: bool,
-    /// When something last moved, here or in the kernel.
+    /// Time of the last progress, here or in the kernel.
     pub(super) moved: Instant,
-    /// When it was last looked at, and how it stood.
+    /// Time of the last check, and the status then.
     looked: Instant,
     status: StreamStatus,
-    /// Segments that were sent again.
+    /// Number of retransmitted segments.
     pub(super) retransmissions: u32,
-    /// What went wrong, as the kernel says it.
+    /// The kernel's error, if one occurred.
     pub(super) error: Option<io::Error>,
     unsent: u32,
 }
 
 impl Line {
-    /// Calls `to`.
+    /// Dials `to`.
     pub(super) fn dial(
         now: Instant,
         to: SocketAddr,
@@ -124,6 +124,8 @@ impl Line {
         let options = *options;
         let call = Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            // Before `connect`, since the SYN carries the window scale, which depends on the
+            // buffer.
             window::bound(&socket, options.receive_buffer)?;
             if let Some(name) = options.congestion {
                 set_tcp_congestion(&socket, name)?;
@@ -136,7 +138,7 @@ impl Line {
         Self::new(now, socket, (to, Some(leg)), guard, &options)
     }
 
-    /// Somebody has called.
+    /// Takes an accepted connection.
     pub(super) fn accepted(
         now: Instant,
         stream: Arc<TcpStream>,
@@ -179,23 +181,22 @@ impl Line {
         }
     }
 
-    /// Octets that wait here for the kernel.
+    /// Number of bytes that wait here for the kernel.
     pub(super) fn queued(&self) -> usize {
         self.queued + self.guard.waiting()
     }
 
-    /// The other end has shown who it is, where it has to, and has said something.
+    /// True if the peer has authenticated, where keys are used, and has sent a message.
     pub(super) fn is_proven(&self) -> bool {
         self.spoken && self.guard.is_proven()
     }
 
-    /// The other end has begun as a known peer does; it may still have to prove that this is no
-    /// replay.
+    /// True if the peer began as a known peer does; it may still be a replay.
     pub(super) fn is_introduced(&self) -> bool {
         self.spoken || self.guard.is_introduced()
     }
 
-    /// Bytes of the other end wait in the kernel, and the next [`Line::poll`] reads them.
+    /// True if the kernel holds bytes that the next [`Line::poll`] reads.
     pub(super) fn has_unread(&self) -> bool {
         match &self.socket {
             Socket::Open(stream) => self.clamp.wanted() > 0 && has_unread(stream),
@@ -203,7 +204,7 @@ impl Line {
         }
     }
 
-    /// More to write, after what was.
+    /// Queues bytes to write.
     pub(super) fn write(&mut self, octets: Bytes) {
         if self.broken.is_none()
             && !octets.is_empty()
@@ -214,8 +215,8 @@ impl Line {
         self.dirty = true;
     }
 
-    /// Takes over what the guard has, when there is nothing left to write: what waits there longer
-    /// shares a record.
+    /// Takes bytes from the guard once nothing else is queued: bytes that wait in the guard longer
+    /// share a record.
     fn fill(&mut self) {
         while (self.queue.is_empty() || self.guard.is_passing() || self.queued < FILLED)
             && let Some(octets) = self.guard.poll_transmit()
@@ -225,13 +226,13 @@ impl Line {
         }
     }
 
-    /// No more to write.
+    /// Closes the write side after the queued bytes.
     pub(super) fn close(&mut self) {
         self.closing = true;
         self.dirty = true;
     }
 
-    /// The machine's limit on what it wants to be sent.
+    /// Sets the machine's receive limit.
     pub(super) fn limit(&mut self, now: Instant, octets: u32) {
         self.clamp.set(octets);
         self.look_at_window(now);
@@ -243,20 +244,20 @@ impl Line {
         }
     }
 
-    /// Its call was not answered.
+    /// True while an outgoing connection is in progress.
     pub(super) fn is_calling(&self) -> bool {
         matches!(self.socket, Socket::Calling { .. })
     }
 
-    /// Resets it, now.
+    /// Resets the connection immediately.
     pub(super) fn abort(self) {
         if let Socket::Open(stream) = &self.socket {
-            // It is closed with a FIN if this fails, and the peer learns of it when it writes.
+            // If this fails, the socket closes with a FIN, and the peer notices when it writes.
             let _ = stream.set_zero_linger();
         }
     }
 
-    /// When it wants to be polled though nothing happens.
+    /// When the line must be polled even without an event of the socket.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         match self.socket {
             Socket::Calling { deadline, .. } => Some(deadline),
@@ -269,7 +270,7 @@ impl Line {
         }
     }
 
-    /// It is time to look how it stands.
+    /// True if the status must be checked now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         matches!(self.socket, Socket::Open(_)) && self.next_timeout().is_some_and(|at| at <= now)
     }
@@ -278,7 +279,7 @@ impl Line {
         self.looked + self.status.srtt.map_or(LOOK.1, |srtt| (srtt / 4).clamp(LOOK.0, LOOK.1))
     }
 
-    /// What has happened, if anything. It may read as `reading` says.
+    /// Returns what has happened, if anything. Reads at most what `reading` permits.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -296,6 +297,7 @@ impl Line {
                 Poll::Ready(Err(error)) => Some(Moved::Closed(self.fail(error))),
             };
         }
+        // Both directions are closed.
         if self.shut && self.ended {
             return Some(Moved::Closed(StreamClose::Graceful));
         }
@@ -352,6 +354,7 @@ impl Line {
             };
             let result = ready.and_then(|()| read(stream, at_most));
             if let Reading::InTurn(seat) = &mut reading {
+                // The grant was taken from the buckets in advance.
                 let used = result.as_ref().ok().and_then(Option::as_ref).map_or(0, Bytes::len);
                 seat.give_back((at_most - used) as u64);
             }
@@ -377,6 +380,7 @@ impl Line {
                     }
                     return Some(self.broken.map_or(Moved::Ended, Moved::Closed));
                 }
+                // `read` cleared the readiness, so the next `poll_read_ready` registers the waker.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) if self.is_greeting() => return Some(Moved::Closed(self.fail(hung_up()))),
                 Err(error) => return Some(Moved::Closed(self.fail(error))),
@@ -384,12 +388,12 @@ impl Line {
         }
     }
 
-    /// We have said who we are, and have no answer yet.
+    /// True if our greeting is sent and not yet answered.
     fn is_greeting(&self) -> bool {
         self.leg.is_some() && !self.guard.is_proven()
     }
 
-    /// Gives the kernel what it takes, and the end after it.
+    /// Writes what the kernel accepts, and closes the write side after the last byte.
     pub(super) fn flush(&mut self, now: Instant) {
         let before = self.queued();
         let Socket::Open(_) = &self.socket else { return };
@@ -414,18 +418,18 @@ impl Line {
         }
         let Socket::Open(stream) = &self.socket else { return };
         if self.closing && !self.shut && self.queued() == 0 {
-            // A connection that is gone already says so when it is read.
+            // A connection that is already closed reports that when it is read.
             let _ = rustix::net::shutdown(stream, Shutdown::Write);
             self.shut = true;
         }
     }
 
-    /// A caller that is not read at present: no event of the socket would tell that it was reset.
+    /// True if an incoming connection is not being read. Then no socket event would report a reset.
     fn is_blocked(&self) -> bool {
         self.leg.is_none() && self.clamp.wanted() == 0 && self.broken.is_none()
     }
 
-    /// How it stands, as the kernel says it now.
+    /// Reads the current status from the kernel.
     pub(super) fn look(&mut self, now: Instant) -> Option<StreamStatus> {
         self.look_at_window(now);
         let is_blocked = self.is_blocked();
@@ -439,14 +443,16 @@ impl Line {
         let octets = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let mut unsent = octets(self.queued() as u64).saturating_add(info.notsent_bytes.unwrap_or(0));
         if self.leg == Some(Leg::Wired) {
-            // So much shall always be there for the next acknowledgement to find.
+            // This much unsent data stays in the kernel so that the next acknowledgement finds data
+            // to send. It does not count as waiting.
             unsent = unsent.saturating_sub(self.unsent.saturating_add(2 * info.snd_mss));
         }
-        // A chunk of one segment has to fit into it with its record.
+        // A chunk of one segment must fit into the segment together with its record overhead.
         let record = OVERHEAD as u32;
         let status = StreamStatus {
             cwnd: octets(info.window()),
-            // A kernel that does not say leaves the congestion window to decide.
+            // Older kernels do not report the peer's window; then only the congestion window
+            // limits.
             peer_window: info.snd_wnd.unwrap_or(u32::MAX),
             in_flight: octets(u64::from(info.in_flight()) * u64::from(info.snd_mss)),
             unsent,
@@ -466,7 +472,7 @@ impl Line {
     }
 }
 
-/// Keeps the error, and says what it means.
+/// Stores the error and classifies it.
 fn note(kept: &mut Option<io::Error>, error: io::Error) -> StreamClose {
     let why = match error.kind() {
         io::ErrorKind::ConnectionRefused => StreamClose::Refused,
@@ -480,7 +486,7 @@ fn note(kept: &mut Option<io::Error>, error: io::Error) -> StreamClose {
     why
 }
 
-/// Bytes wait in the kernel to be read. An end of the stream or an error does not count.
+/// True if the kernel holds unread bytes. An end of the stream or an error does not count.
 pub(super) fn has_unread(stream: &TcpStream) -> bool {
     buffers::unread(stream).is_ok_and(|unread| unread > 0)
 }
@@ -518,10 +524,10 @@ fn write_queue(stream: &TcpStream, queue: &mut VecDeque<Bytes>, queued: &mut usi
     Ok(())
 }
 
-/// Octets that have come; `None` at the end.
+/// Reads bytes; `None` at the end of the stream.
 fn read(stream: &TcpStream, at_most: usize) -> io::Result<Option<Bytes>> {
     thread_local! {
-        /// One for all lines of a thread: a line on which nothing moves has no buffer.
+        /// One buffer for all lines of a thread, so that an idle line has no buffer.
         static BUFFER: RefCell<BytesMut> = RefCell::new(BytesMut::new());
     }
     BUFFER.with_borrow_mut(|buffer| {

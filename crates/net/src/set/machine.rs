@@ -1,14 +1,14 @@
-//! What sockets need to know of a machine, beside what `core::set` has.
+//! Properties of machines that the socket driver needs beyond the `Machine` trait of `core::set`.
 
 use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, SenderId, StreamId, TransferId};
 use anabranch_secure::{MAX_PLAIN, small};
 
-/// Which streams stop reading while much waits to be written.
+/// Which streams stop reading while many bytes wait to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Held {
-    /// That on which it waits: what is read there is answered there.
+    /// Only the stream on which they wait: its input is answered on the same stream.
     Own,
-    /// All: what is read on one is written on another.
+    /// All streams: input of one stream is written to another.
     All,
 }
 
@@ -17,20 +17,20 @@ pub(super) trait OverSockets: Machine {
     /// See [`Held`].
     const HELD: Held;
 
-    /// Octets of plaintext that the peer has room for in a record.
+    /// Plaintext bytes that the peer accepts in a record.
     fn record(&self) -> usize {
         MAX_PLAIN
     }
 
-    /// The gateway that a stream leads to, if it leads to one.
+    /// The gateway to which a stream leads, if any.
     fn gateway_of(&self, _stream: StreamId) -> Option<&Gateway> {
         None
     }
 
-    /// At a node: the request that comes next on a stream is of this sender.
+    /// At a node: names the sender of the next request on a stream.
     fn introduce(&mut self, _stream: StreamId, _sender: SenderId) {}
 
-    /// At a node: the present transfer, and the one that its owner is asked about.
+    /// At a node: the current transfer, and the transfer that its owner is deciding about.
     fn live(&self) -> [Option<TransferId>; 2] {
         [None; 2]
     }

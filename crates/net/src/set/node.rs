@@ -19,35 +19,35 @@ use super::security::{RefusedCounters, Security};
 use super::{KnownGateway, listen};
 use crate::clock::Clock;
 
-/// What a sender would send.
+/// A file that a sender offers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// Which transfer.
+    /// Identifier of the transfer.
     pub transfer: TransferId,
-    /// Octets of the file.
+    /// Length of the file in bytes.
     pub length: u64,
-    /// Which file, if the sender has said so.
+    /// Identity of the file, if the sender announced it.
     pub file: Option<FileIdentity>,
-    /// What a signer says of the file, unread.
+    /// The signer's manifest, not parsed.
     pub manifest: Option<Bytes>,
 }
 
-/// What a sink says to an [`Offer`].
+/// A sink's answer to an [`Offer`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The octets from there on are wanted; those before it are here.
+    /// Accepted: the sink wants the bytes from this offset on and has the bytes before it.
     From(u64),
-    /// It is not wanted, and the node has so many octets of what is unfinished.
+    /// Refused, with the number of bytes that the node has of an unfinished file.
     Refuse(RefuseReason, u64),
 }
 
-/// An error of a sink, with what the sender is told of it.
+/// An error of a sink, with the reason that is sent to the sender.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What the sender is told.
+    /// The reason that is sent to the sender.
     pub reason: RefuseReason,
-    /// What happened, for the node's owner.
+    /// Description for the node's owner.
     pub message: String,
 }
 
@@ -57,44 +57,44 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Where a node's octets go. While a method's future is pending, nothing is read from the network
-/// and nothing acknowledged: the sender waits.
+/// Destination of the bytes that a node receives. While a future of one of these methods is
+/// pending, the node reads nothing from the network and acknowledges nothing, so the sender waits.
 pub trait Sink {
-    /// A transfer would begin. Nothing else is under way: what was unfinished was abandoned.
+    /// Begins a transfer. No other transfer is in progress: an unfinished one was abandoned before.
     fn begin(&mut self, offer: &Offer) -> impl Future<Output = io::Result<Verdict>> + Send;
-    /// Its next octets. They are acknowledged once this is done.
+    /// Writes the next bytes. The node acknowledges them after this future completes.
     fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
-    /// That was all. The sender is told so once this is done. An error of kind
-    /// [`io::ErrorKind::InvalidData`] says that the octets are not those of the file that was
-    /// announced; a [`Refusal`] within it has the reason that the sender is told.
+    /// Finishes the file. The node reports success to the sender after this future completes. An
+    /// error of kind [`io::ErrorKind::InvalidData`] means that the bytes do not match the announced
+    /// file. A [`Refusal`] inside the error carries the reason that is sent to the sender.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
-    /// The rest of it will not come for now, or something has failed.
+    /// The transfer has stopped: the remaining bytes will not arrive for now, or an error occurred.
     fn abandon(&mut self);
 }
 
 /// Options of a [`Node`].
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
-    /// Where senders and gateways call.
+    /// Address to listen on for senders and gateways.
     pub listen: SocketAddr,
-    /// Whom it takes files from, by their keys. `None`: from anybody, and nothing is encrypted.
+    /// The accepted senders and their keys. `None`: accepts every sender, without encryption.
     pub who: Option<Arc<NodeKeys>>,
     /// Gateways to announce, at most [`anabranch_core::set::MAX_GATEWAYS`].
     pub gateways: Vec<KnownGateway>,
-    /// Octets that may wait out of order. What paths of very different delays carry meanwhile must
-    /// fit: the sum of their rates times the longest delay.
+    /// Reorder buffer in bytes. It must hold what faster paths deliver while the slowest path
+    /// delays a byte: the sum of the rates times the longest delay.
     pub buffer: u32,
-    /// Connections at once.
+    /// Limit of simultaneous connections.
     pub connections: usize,
-    /// A connection on which nothing moves for so long is reset, and a transfer without news makes
-    /// way for another.
+    /// A connection without progress for this time is reset. A transfer without progress for this
+    /// time gives way to another.
     pub idle: Duration,
-    /// Whoever has called is reset if it has not shown who it is by then.
+    /// An incoming connection that has not authenticated within this time is reset.
     pub greeting_timeout: Duration,
 }
 
 impl NodeConfig {
-    /// A node with a buffer of 4 MiB, at `listen`, that announces no gateway yet.
+    /// A configuration with a buffer of 4 MiB that listens on `listen` and announces no gateway.
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
@@ -126,56 +126,55 @@ impl NodeConfig {
     }
 }
 
-/// Octets that a connection may send before it has said what it is for.
+/// Bytes that a connection may send before it names its purpose.
 const FIRST_WINDOW: u32 = 16 << 10;
-/// For so long a chunk may wait for its acknowledgement.
+/// Longest delay of an acknowledgement of a chunk.
 const ACK_DELAY: Duration = Duration::from_millis(10);
 
-/// What a node has to tell.
+/// An event reported by a node.
 #[derive(Debug)]
 pub enum NodeEvent {
     /// A transfer has begun.
     Began {
-        /// Which.
+        /// Identifier of the transfer.
         transfer: TransferId,
-        /// Its octets before this one were here already.
+        /// Number of bytes that the node already had.
         from: u64,
     },
-    /// The sink does not want a transfer.
+    /// The sink refused a transfer.
     Declined {
-        /// Which.
+        /// Identifier of the transfer.
         transfer: TransferId,
-        /// What its sender was told.
+        /// The reason sent to the sender.
         reason: RefuseReason,
-        /// Octets of what is unfinished here.
+        /// Number of bytes that the node has of an unfinished file.
         delivered: u64,
     },
-    /// A file is there, and the sink has finished with it.
+    /// A file is complete, and the sink has finished it.
     Finished {
-        /// Which.
+        /// Identifier of the transfer.
         transfer: TransferId,
-        /// Its octets.
+        /// Length of the file in bytes.
         octets: u64,
     },
-    /// The rest of a file will not come: its sender has given it up, or another transfer has taken
-    /// its place.
+    /// A transfer ended early: its sender cancelled it, or another transfer took its place.
     Abandoned {
-        /// Which.
+        /// Identifier of the transfer.
         transfer: TransferId,
-        /// Octets that had come in order.
+        /// Number of bytes received in order.
         octets: u64,
     },
-    /// The sink has failed. The sender is told so, and nothing that the sink has not taken is
-    /// acknowledged.
+    /// The sink failed. The node tells the sender, and acknowledges nothing that the sink has not
+    /// accepted.
     Failed {
-        /// Which transfer.
+        /// Identifier of the transfer.
         transfer: TransferId,
-        /// Why.
+        /// The error of the sink.
         error: io::Error,
     },
 }
 
-/// The transfer that the sink knows.
+/// The transfer that the sink has begun.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     transfer: TransferId,
@@ -183,25 +182,25 @@ struct Current {
     finished: bool,
 }
 
-/// A node that listens.
+/// A listening node.
 pub struct Node<S> {
     config: NodeConfig,
     driver: Driver<Receiver>,
     address: SocketAddr,
     sink: S,
     current: Option<Current>,
-    /// Octets that the sink was given.
+    /// Number of bytes passed to the sink.
     received: u64,
     events: Vec<NodeEvent>,
     announced: Announced,
 }
 
-/// The gateways that a node announces. A clone changes them while the node runs.
+/// The gateways that a node announces. A clone can change them while the node runs.
 #[derive(Clone, Debug, Default)]
 pub struct Announced(Arc<Mutex<Option<Vec<KnownGateway>>>>);
 
 impl Announced {
-    /// The node announces these with its next answer.
+    /// Replaces the gateways in the node's next answers.
     pub fn set(&self, gateways: Vec<KnownGateway>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateways);
     }
@@ -212,12 +211,13 @@ impl Announced {
 }
 
 impl<S: Sink> Node<S> {
-    /// Listens from now on; nobody is served before [`Node::next`]. To be called on a runtime.
+    /// Starts to listen. No connection is served before [`Node::next`]. Must be called on a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// It cannot listen there.
+    /// The address cannot be bound.
     pub fn bind(config: NodeConfig, sink: S) -> io::Result<Self> {
-        // The window of one connection may be as large as the buffer of all.
+        // The window of one connection may be as large as the shared buffer.
         let listener: TcpListener = listen(config.listen, config.buffer)?;
         let address = listener.local_addr()?;
         let sockets = SocketOptions {
@@ -243,72 +243,72 @@ impl<S: Sink> Node<S> {
         })
     }
 
-    /// Changes which gateways it announces.
+    /// A handle that changes the announced gateways.
     pub fn announced(&self) -> Announced {
         self.announced.clone()
     }
 
-    /// Where it listens.
+    /// The local address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the octets go.
+    /// The sink.
     pub fn sink(&self) -> &S {
         &self.sink
     }
 
-    /// Nobody is connected.
+    /// True if there is no connection.
     pub fn is_idle(&self) -> bool {
         self.driver.is_idle()
     }
 
-    /// What was refused so far, for want of a key, because somebody has meddled with it, or for
-    /// want of room.
+    /// Counts what was refused so far: unknown keys, tampering, and lack of room.
     pub fn refused(&self) -> RefusedCounters {
         self.driver.refused
     }
 
-    /// Connections open now.
+    /// Number of current connections.
     pub fn connections(&self) -> usize {
         self.driver.connections()
     }
 
-    /// Octets of files that arrived in order since the node was bound.
+    /// Number of file bytes received in order since the node was bound.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// The kernel refused to hand out the last connection: too many descriptors are open, say.
+    /// True if the last accept failed, for example because too many descriptors are open.
     pub fn is_deaf(&self) -> bool {
         self.driver.is_deaf()
     }
 
-    /// Octets of the present transfer that the sink has; 0 between transfers.
+    /// Number of bytes of the current transfer that the sink has accepted; 0 between transfers.
     pub fn taken(&self) -> u64 {
         self.current.filter(|current| !current.finished).map_or(0, |current| current.taken)
     }
 
-    /// Serves until there is something to tell, or for one event of a socket.
+    /// Serves until there is an event to report, or for one socket event.
     pub async fn next(&mut self) -> Option<NodeEvent> {
         if self.events.is_empty() {
             self.driver.next().await;
             while let Err(error) = self.pump().await {
                 self.fail(error);
             }
+            // `pop` takes events from the end.
             self.events.reverse();
         }
         self.events.pop()
     }
 
-    /// Carries out what the machine wants. Nothing is said to the sender before the sink has done
-    /// what it speaks of.
+    /// Carries out effects of the machine. The sender is told only what the sink has completed.
     async fn pump(&mut self) -> io::Result<()> {
         if let Some(gateways) = self.announced.take() {
             self.config.gateways = gateways;
             self.driver.machine.set_gateways(self.config.rows());
         }
         loop {
+            // Before the next effect, which may report the completion to the sender.
             self.finish().await?;
             let Some(effect) = self.driver.poll_effect() else {
                 if self.settle().await? || self.driver.flush() {
@@ -327,7 +327,7 @@ impl<S: Sink> Node<S> {
         }
     }
 
-    /// Tells the sink that it has everything.
+    /// Finishes the file at the sink.
     async fn finish(&mut self) -> io::Result<()> {
         let Some(current) = self.current.as_mut().filter(|current| !current.finished) else { return Ok(()) };
         let all = (current.transfer, current.taken);
@@ -339,8 +339,8 @@ impl<S: Sink> Node<S> {
         Ok(())
     }
 
-    /// Tells the sink that a transfer is over, and asks it about one that would begin, once it has
-    /// what was delivered until then; false if there was none.
+    /// Tells the sink that a transfer has ended, and offers it the next one after it has written
+    /// all delivered bytes. Returns false if there was nothing to do.
     async fn settle(&mut self) -> io::Result<bool> {
         let under_way = self.driver.machine.delivered().map(|(transfer, _)| transfer);
         if let Some(current) = self.current.take_if(|current| Some(current.transfer) != under_way)
@@ -353,6 +353,8 @@ impl<S: Sink> Node<S> {
         let Some(request) = self.driver.machine.asked().cloned() else { return Ok(false) };
         let Request { transfer, length, file, manifest, .. } = request;
         let offer = Offer { transfer, length, file, manifest };
+        // The sink knows the transfer from here on, so that a failure of `begin` is reported for
+        // it.
         let before = self.current.replace(Current { transfer, taken: 0, finished: false });
         let verdict = self.sink.begin(&offer).await?;
         let now = self.driver.now();
@@ -372,7 +374,7 @@ impl<S: Sink> Node<S> {
         Ok(true)
     }
 
-    /// The sink has failed, with a transfer or when it was asked about one: its sender is told why.
+    /// Handles a failure of the sink, during a transfer or an offer: tells the sender the reason.
     fn fail(&mut self, error: io::Error) {
         let (now, reason) = (self.driver.now(), reason(&error));
         let asked = self.driver.machine.asked().map(|request| request.transfer);
@@ -387,7 +389,7 @@ impl<S: Sink> Node<S> {
     }
 }
 
-/// What a sender is told of an error of the sink.
+/// The reason that is sent to the sender for an error of the sink.
 fn reason(error: &io::Error) -> RefuseReason {
     use io::ErrorKind::{FileTooLarge, InvalidData, QuotaExceeded, StorageFull};
     let refusal = error.get_ref().and_then(|within| within.downcast_ref::<Refusal>());
@@ -399,5 +401,5 @@ fn reason(error: &io::Error) -> RefuseReason {
     }
 }
 
-/// Octets of answers that may wait for somebody who does not read them, on one connection.
+/// Limit of answer bytes that wait for a peer on one connection.
 const QUEUE: u32 = 64 << 10;

@@ -1,29 +1,29 @@
-//! Sizes and times of sockets.
+//! Socket buffer sizes and timeouts.
 
 use anabranch_core::time::Duration;
 
 /// Options of the sockets of one machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SocketOptions {
-    /// Octets that may wait unsent in the kernel (TCP_NOTSENT_LOWAT): as much as 25 ms of 5 Mbit/s,
-    /// so that what is striped is striped late, and enough for an acknowledgement to find something
-    /// to send.
+    /// Unsent bytes that the kernel may hold (TCP_NOTSENT_LOWAT). The value corresponds to 25 ms at
+    /// 5 Mbit/s: small, so that striping decides late, and large enough that an acknowledgement
+    /// finds data to send.
     pub unsent: u32,
-    /// Octets of payload that the kernel may hold for us unread, for each connection.
+    /// Unread payload bytes that the kernel may hold for each connection.
     pub receive_buffer: u32,
-    /// Congestion control of connections that we make, by the kernel's name for it; the host's
-    /// default if `None`.
+    /// Congestion control of outgoing connections, by the kernel's name; `None` is the host's
+    /// default.
     pub congestion: Option<&'static str>,
-    /// A call that is not answered for so long is given up.
+    /// An outgoing connection that is not established within this time fails.
     pub dial_timeout: Duration,
-    /// Whoever has called has to say something within this time, and who it is, where that matters.
+    /// An incoming connection must send its first message, and authenticate where keys are used,
+    /// within this time.
     pub greeting_timeout: Duration,
-    /// A connection that was accepted and on which nothing moves for so long is reset. `None`:
-    /// never.
+    /// An accepted connection without progress for this time is reset. `None`: never.
     pub idle: Option<Duration>,
-    /// Octets that may wait in a line to be written before reading stops.
+    /// Number of unwritten bytes of a line at which reading stops.
     pub queue: u32,
-    /// Connections that are open at once because others have called; further ones are reset.
+    /// Limit of simultaneous incoming connections; further ones are reset.
     pub connections: usize,
 }
 

@@ -1,44 +1,43 @@
-//! How fast octets may go: token buckets.
+//! Rate limits by token buckets.
 //!
-//! [`Bucket`] is one, [`intake`] what a gateway reads for its nodes and their mesh, [`outflow`]
-//! what a sender hands to gateways. All count octets of TCP's payload.
+//! [`Bucket`] is a single bucket, [`intake`] limits what a gateway reads for its nodes and their
+//! mesh, and [`outflow`] limits what a sender hands to gateways. All count bytes of TCP payload.
 
 pub(super) mod intake;
 pub(super) mod outflow;
 
 use anabranch_core::time::{Duration, Instant};
 
-/// A full segment of a wired connection: less at once would be more headers.
+/// A full segment of a wired connection. A smaller quantum would cause more headers.
 const SEGMENT: u64 = 1460;
-/// A bit in units of credit: what a bucket of 1 bit/s gains in a second of nanoseconds.
+/// One bit in units of credit: what a bucket of 1 bit/s gains in a second, counted in nanoseconds.
 const BIT: i128 = 1_000_000_000;
 
-/// A token bucket. Its credit is counted in bits times nanoseconds, so that no time is lost in
-/// rounding.
+/// A token bucket. Its credit is counted in bits times nanoseconds, so that rounding loses no time.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
-    /// Bits per second.
+    /// Rate in bits per second.
     rate: u64,
-    /// Octets.
+    /// Capacity in bytes.
     burst: u64,
-    /// Less than nothing after [`Bucket::charge`].
+    /// Current credit; negative after [`Bucket::charge`].
     credit: i128,
     at: Instant,
 }
 
 impl Bucket {
-    /// A full one of `rate` bits per second, at least 1, which holds what comes in 50 ms, or two
-    /// quanta.
+    /// Creates a full bucket of `rate` bits per second, at least 1. Its capacity is 50 ms at that
+    /// rate, or two quanta.
     pub(super) fn new(now: Instant, rate: u64) -> Self {
         Self::with_burst(now, rate, (rate / 8 / 20).max(2 * quantum(rate)))
     }
 
-    /// A full one that holds `burst` octets.
+    /// Creates a full bucket with a capacity of `burst` bytes.
     pub(super) fn with_burst(now: Instant, rate: u64, burst: u64) -> Self {
         Self { rate: rate.max(1), burst, credit: credit(burst), at: now }
     }
 
-    /// Octets per turn.
+    /// Bytes per turn.
     pub(super) fn quantum(&self) -> u64 {
         quantum(self.rate)
     }
@@ -49,18 +48,18 @@ impl Bucket {
         self.credit = (self.credit + passed * i128::from(self.rate)).min(credit(self.burst));
     }
 
-    /// Octets that are there.
+    /// Number of bytes available now.
     pub(super) fn available(&mut self, now: Instant) -> u64 {
         self.refill(now);
         u64::try_from(self.credit / (8 * BIT)).unwrap_or(0)
     }
 
-    /// It is as full as it gets.
+    /// True if the bucket is full.
     pub(super) fn is_full(&mut self, now: Instant) -> bool {
         self.available(now) >= self.burst
     }
 
-    /// Takes `octets`, or nothing if they are not there.
+    /// Takes `octets`. Returns false and takes nothing if they are not available.
     pub(super) fn take(&mut self, now: Instant, octets: u64) -> bool {
         let there = self.available(now) >= octets;
         if there {
@@ -69,18 +68,18 @@ impl Bucket {
         there
     }
 
-    /// Takes `octets` whether they are there or not: what comes later pays for them.
+    /// Takes `octets` even if they are not available; the credit becomes negative.
     pub(super) fn charge(&mut self, now: Instant, octets: u64) {
         self.refill(now);
         self.credit -= credit(octets);
     }
 
-    /// Octets that were taken and not used.
+    /// Returns bytes that were taken and not used.
     pub(super) fn give_back(&mut self, octets: u64) {
         self.credit = (self.credit + credit(octets)).min(credit(self.burst));
     }
 
-    /// When `octets` will be there, if nobody takes any.
+    /// When `octets` will be available, if no bytes are taken until then.
     pub(super) fn when(&mut self, now: Instant, octets: u64) -> Instant {
         self.refill(now);
         let lacking = (credit(octets) - self.credit).max(0);
@@ -93,8 +92,7 @@ fn credit(octets: u64) -> i128 {
     i128::from(octets) * 8 * BIT
 }
 
-/// What is handed out at once: what comes in 5 ms, so that many share fairly, but no less than a
-/// segment.
+/// Bytes per turn: 5 ms at the rate, so that many senders share fairly, but at least a segment.
 fn quantum(rate: u64) -> u64 {
     (rate / 8 / 200).max(SEGMENT)
 }
@@ -134,8 +132,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over any interval never more than the rate gives, and the burst; and in the long run the
-        /// rate.
+        /// Over any interval, the bucket grants at most rate and burst; in the long run it grants
+        /// the rate.
         #[test]
         fn never_too_much_and_in_the_long_run_enough(
             rate in 1_000u64..1_000_000_000,

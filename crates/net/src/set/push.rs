@@ -1,4 +1,4 @@
-//! The sender: one file to one node.
+//! The sender: delivers one file to one node.
 
 use std::fs;
 use std::io;
@@ -17,39 +17,39 @@ use super::pace::outflow::Outflow;
 use super::security::Security;
 use crate::clock::Clock;
 
-/// How long the end of connections may take once the outcome is known.
+/// Limit of the time to close connections after the outcome is known.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// In two or three milliseconds, for which a process may well have to wait for its turn, 50 Mbit/s
-/// carry so many.
+/// Number of chunks that 50 Mbit/s carry in two to three milliseconds, the time that a process may
+/// wait to be scheduled.
 const SPARE_CHUNKS: u64 = 12;
 
-/// A transfer to make.
+/// Configuration of a transfer.
 #[derive(Clone, Debug)]
 pub struct PushConfig {
-    /// The node.
+    /// Address of the node.
     pub node: SocketAddr,
-    /// Gateways to go through; those of the node's table if there are none.
+    /// Gateways to use; if empty, those of the node's table.
     pub via: Vec<KnownGateway>,
-    /// Who we are and how we know the node. `None`: nothing is encrypted.
+    /// The sender's key and the node's. `None`: no encryption.
     pub keys: Option<Arc<SenderKeys>>,
-    /// Drawn at random: it tells this transfer from all others.
+    /// Random identifier of this transfer.
     pub transfer: TransferId,
-    /// What a signer says of the file, for nodes that ask for it: see [`Sender::bring`].
+    /// The signer's manifest, for nodes that require one: see [`Sender::bring`].
     pub manifest: Option<Bytes>,
-    /// Bits per second that are handed to gateways in all, in octets of sessions; not bounded if
-    /// `None`.
+    /// Rate limit to all gateways together in bits per second, counted in bytes of sessions; `None`
+    /// is unlimited.
     pub rate: Option<u64>,
-    /// Bits per second that are handed to each gateway.
+    /// Rate limit to each gateway in bits per second.
     pub rate_gateway: Option<u64>,
-    /// Options of the session manager, among them which file it is.
+    /// Options of the session manager, including the identity of the file.
     pub set: SenderConfig,
-    /// Options of its sockets.
+    /// Options of the sockets.
     pub sockets: SocketOptions,
 }
 
 impl PushConfig {
-    /// The usual options.
+    /// The default options.
     pub fn new(node: SocketAddr, transfer: TransferId) -> Self {
         Self {
             node,
@@ -65,13 +65,13 @@ impl PushConfig {
     }
 }
 
-/// What a push sends.
+/// The content to send.
 #[derive(Debug)]
 pub enum PushFile {
-    /// Octets in memory.
+    /// Bytes in memory.
     Octets(Bytes),
-    /// The first so many octets of a file, which are read when they are sent, and again when they
-    /// are sent again.
+    /// The first bytes of a file, up to this length. They are read when they are sent, and again
+    /// when they are retransmitted.
     OnDisk(fs::File, u64),
 }
 
@@ -82,10 +82,10 @@ impl From<Bytes> for PushFile {
 }
 
 impl PushFile {
-    /// The same file, for another push of it.
+    /// Duplicates the file for another push.
     ///
     /// # Errors
-    /// The host has no descriptor left.
+    /// The host has no free descriptor.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Octets(octets) => Self::Octets(octets.clone()),
@@ -110,7 +110,7 @@ pub struct Push {
 }
 
 impl Push {
-    /// Begins when it is run; its clock begins now.
+    /// Creates a transfer and starts its clock. The transfer begins with the first [`Push::step`].
     pub fn new(config: PushConfig, file: impl Into<PushFile>) -> Self {
         let (file, on_disk) = file.into().split();
         let clock = Clock::start();
@@ -125,8 +125,8 @@ impl Push {
         Self { driver, started, established: None, finished: None }
     }
 
-    /// Goes on until something has happened; the outcome once that is known. The connections are
-    /// still there then: see [`Push::close`].
+    /// Runs until the next event. Returns the outcome once it is known; the connections then still
+    /// exist: see [`Push::close`].
     pub async fn step(&mut self) -> Option<Outcome> {
         self.pump();
         if self.outcome().is_none() {
@@ -136,15 +136,15 @@ impl Push {
         self.outcome()
     }
 
-    /// Gives the transfer up for good, also one that has failed: [`Push::close`] tells the node,
-    /// which is free then. To be called before [`Push::close`], unless the same transfer is tried
-    /// again soon. Nothing happens to a transfer that was delivered.
+    /// Abandons the transfer permanently, even one that has failed. [`Push::close`] then tells the
+    /// node, which becomes free for others. Call this before [`Push::close`], unless the same
+    /// transfer is retried soon. It does not affect a delivered transfer.
     pub fn cancel(&mut self) {
         self.driver.machine.give_up(self.driver.now());
         self.pump();
     }
 
-    /// Ends what is still open, for two seconds at most: what was said last shall arrive.
+    /// Closes all connections within two seconds, so that the last messages can arrive.
     pub async fn close(&mut self) {
         self.pump();
         let end = async {
@@ -157,49 +157,49 @@ impl Push {
         self.driver.abort_all();
     }
 
-    /// How the transfer ended, once it has.
+    /// The outcome, once it is known.
     pub fn outcome(&self) -> Option<Outcome> {
         self.driver.machine.outcome()
     }
 
-    /// Octets that the node is known to have delivered in order.
+    /// Number of bytes that the node has confirmed as delivered in order.
     pub fn delivered(&self) -> u64 {
         self.driver.machine.delivered()
     }
 
-    /// Octets that the node had already.
+    /// Number of bytes that the node already had.
     pub fn resumed_from(&self) -> u64 {
         self.driver.machine.resumed_from()
     }
 
-    /// From the beginning until the node had everything; `None` if it never had.
+    /// Time from the start until the node had the whole file; `None` if it is not complete.
     pub fn latency(&self) -> Option<Duration> {
         let delivered = self.outcome() == Some(Outcome::Delivered);
         self.finished.filter(|_| delivered).map(|at| at.saturating_since(self.started))
     }
 
-    /// From the beginning until the first session was open, or the file was delivered without one;
-    /// `None` if neither happened.
+    /// Time from the start until the first session was open, or the file was delivered without a
+    /// session; `None` if neither happened.
     pub fn establishment(&self) -> Option<Duration> {
         self.established.map(|at| at.saturating_since(self.started))
     }
 
-    /// The sessions, in the order of calls.
+    /// The sessions, in the order in which they were opened.
     pub fn sessions(&self) -> impl Iterator<Item = SessionReport> + '_ {
         self.driver.machine.sessions()
     }
 
-    /// Segments that TCP has sent again to a session's gateway.
+    /// Number of segments that TCP has retransmitted to a session's gateway.
     pub fn retransmissions(&self, session: StreamId) -> u32 {
         self.driver.retransmissions(session)
     }
 
-    /// The file could not be read to its end: the transfer was given up.
+    /// The error if the file could not be read to its end, which aborted the transfer.
     pub fn unread(&self) -> Option<&io::Error> {
         self.driver.unread.as_ref()
     }
 
-    /// Why connections failed: the last reason of each peer, in the order in which they happened.
+    /// Why connections failed: the last error of each peer, in order of occurrence.
     pub fn errors(&self) -> &[LineError] {
         &self.driver.errors
     }
@@ -209,6 +209,7 @@ impl Push {
         debug_assert!(octets.is_none(), "a sender delivers nothing here");
         let now = self.driver.now();
         if self.driver.unread.is_some() && self.outcome().is_none() {
+            // Give up first; otherwise the machine would try other paths for the reset streams.
             self.driver.machine.give_up(now);
             self.driver.tell_torn();
             let _ = self.driver.pump();

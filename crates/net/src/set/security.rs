@@ -1,4 +1,4 @@
-//! Which guard a stream gets, and how often guards had to refuse.
+//! Selects the guard of each stream, and counts refusals.
 
 use std::fmt;
 use std::io;
@@ -10,21 +10,21 @@ use anabranch_secure::{Doorkeeper, Guard, NodeKeys, PublicKey, Refused, SenderKe
 
 use super::machine::OverSockets;
 
-/// Whom the streams of one machine have to convince, and who has to convince them.
+/// The keys of one machine's streams.
 #[derive(Clone, Debug)]
 pub(super) enum Security {
-    /// Nobody: nothing is encrypted.
+    /// No encryption.
     None,
-    /// The streams of a sender.
+    /// Streams of a sender.
     Sender(Arc<SenderKeys>),
-    /// The streams of a gateway.
+    /// Streams of a gateway.
     Gateway(Arc<Doorkeeper>),
-    /// The streams of a node.
+    /// Streams of a node.
     Node(Arc<NodeKeys>),
 }
 
 impl Security {
-    /// Of a stream that the machine has dialled.
+    /// The guard of an outgoing stream.
     pub(super) fn dialled(
         &self,
         machine: &impl OverSockets,
@@ -45,22 +45,22 @@ impl Security {
         }
     }
 
-    /// The keys of these transfers are not to be evicted.
+    /// Protects the keys of these transfers against eviction.
     pub(super) fn set_live(&self, live: [Option<TransferId>; 2]) {
         if let Self::Node(keys) = self {
             keys.set_live(live);
         }
     }
 
-    /// At a node: whose request `octets` are, if they begin with a request of a sender with a key
-    /// of its own. Holders of pre-shared keys are not told apart.
+    /// At a node: the sender of the request at the front of `octets`, if the sender has its own
+    /// key. Holders of pre-shared keys are not distinguished.
     pub(super) fn sender_of(&self, octets: &[u8]) -> Option<SenderId> {
         let Self::Node(keys) = self else { return None };
         let PublicKey(key) = keys.of(transfer_of_request(octets)?)?.peer()?;
         Some(SenderId::new(u64::from_be_bytes(*key.first_chunk()?)))
     }
 
-    /// Of a stream on which somebody has called.
+    /// The guard of an incoming stream.
     pub(super) fn accepted(&self) -> Guard {
         match self {
             Self::None | Self::Sender(_) => Guard::passing(),
@@ -70,49 +70,49 @@ impl Security {
     }
 }
 
-/// Nobody has told us a gateway's key.
+/// The key of a gateway is unknown.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no public key of this gateway: add it to --via, or to the node's --gateways, as HOST=KEY")]
 struct NoKey;
 
-/// Somebody hung up before it had shown who it is.
+/// The peer closed the connection before it authenticated.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error(
     "the peer closed the connection during the key handshake: it does not have our key, or its key is not the configured one"
 )]
 pub(super) struct HungUp;
 
-/// An error of a socket that is none of the kernel's.
+/// Wraps a refusal in an I/O error, next to errors of the kernel.
 pub(super) fn refused(refused: Refused) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, refused)
 }
 
-/// What was refused, by the reason.
+/// Number of refusals by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RefusedCounters {
-    /// Somebody who has not shown a key that is known.
+    /// The peer has not shown a known key.
     pub strangers: u64,
-    /// Something that was said before.
+    /// A message was replayed.
     pub replayed: u64,
-    /// A record that does not open.
+    /// A record does not authenticate.
     pub tampered: u64,
-    /// No greeting, no record.
+    /// The input is neither a greeting nor a record.
     pub garbled: u64,
-    /// A stream that ended within a record.
+    /// A stream ended within a record.
     pub truncated: u64,
-    /// A session of a transfer that nobody has asked for.
+    /// A session belongs to a transfer that was not requested.
     pub unasked: u64,
-    /// Somebody who has not said in time who it is.
+    /// A peer did not authenticate in time.
     pub silent: u64,
-    /// A stream of a key that was revoked since it began.
+    /// The key of a stream was revoked after it began.
     pub revoked: u64,
-    /// One of too many at once: it was not taken, or made way for others before it had said who it
-    /// is.
+    /// A connection exceeded the limit: it was not accepted, or was closed in favour of others
+    /// before it authenticated.
     pub surplus: u64,
 }
 
 impl RefusedCounters {
-    /// Counts an error of a stream, if it is one of these.
+    /// Counts an error of a stream if it is a refusal.
     pub(super) fn count(&mut self, error: &io::Error) {
         let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
         let Some(refused) = refused else { return };
@@ -127,7 +127,7 @@ impl RefusedCounters {
         } += 1;
     }
 
-    /// All of them.
+    /// Sum of all counts.
     pub fn total(&self) -> u64 {
         self.by_reason().iter().map(|(_, count)| count).sum()
     }
@@ -165,7 +165,7 @@ impl AddAssign for RefusedCounters {
 }
 
 impl fmt::Display for RefusedCounters {
-    /// Those that are not 0, in words.
+    /// Writes the counts that are not 0, with their reasons.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = self.by_reason();
         let mut said = counted.iter().filter(|(_, count)| *count > 0).enumerate();

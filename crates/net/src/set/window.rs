@@ -1,9 +1,9 @@
-//! The receive window that a machine wants, carried out on a socket.
+//! Applies a machine's receive limit to a socket.
 //!
-//! A machine's limit moves with every octet that it holds; the kernel's clamp is for what lasts.
-//! Lowered for a moment it would cost round trips to open the window again (`rcv_ssthresh`), and
-//! nothing is lost by waiting: while the limit is 0 nobody reads, so that the window closes by
-//! itself.
+//! A machine's limit changes with every byte that it buffers, but the kernel's clamp suits slow
+//! changes: after it was lowered for a moment, the window would need round trips to grow again
+//! (`rcv_ssthresh`). Waiting is safe: while the limit is 0 the socket is not read, so the window
+//! closes by itself.
 
 use std::fs;
 use std::io;
@@ -14,74 +14,74 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::buffers;
 
-/// Bounds what the kernel may hold for us unread on a socket that is not connected yet, octets of
-/// payload.
+/// Limits the unread bytes that the kernel may hold for a socket that is not connected yet, in
+/// bytes of payload.
 ///
-/// SO_RCVBUF is exact, but a host that allows less than is wanted (`net.core.rmem_max`, 208 KiB
-/// unless somebody has raised it) cuts it without a word, and the kernel no longer tunes what was
-/// set: a long path would be slower than with nothing set at all. There the kernel tunes, and a
-/// clamp on the window is the bound.
+/// SO_RCVBUF is exact, but the kernel silently reduces it to `net.core.rmem_max` (208 KiB by
+/// default) and stops tuning the buffer. A long path would then be slower than without any setting.
+/// In that case the kernel's tuning stays on, and a window clamp is the limit.
 pub(super) fn bound(socket: impl AsFd, octets: u32) -> io::Result<()> {
     if octets <= most() {
-        // What it is told is doubled for the structures around the payload.
+        // Doubled, because the limit includes the overhead of the payload.
         buffers::set_receive_buffer(socket, 2 * u64::from(octets)).map(drop)
     } else {
         buffers::set_window_clamp(socket, u64::from(octets))
     }
 }
 
-/// The most that SO_RCVBUF may be told on this host, octets.
+/// Largest value that SO_RCVBUF accepts on this host, in bytes.
 fn most() -> u32 {
     static MOST: OnceLock<u32> = OnceLock::new();
     *MOST.get_or_init(|| {
         let text = fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
-        // Some kernels do not show it in a namespace: then the usual value.
+        // Some kernels do not show it in a network namespace; then the default is assumed.
         text.and_then(|text| text.trim().parse().ok()).unwrap_or(212_992)
     })
 }
 
-/// For so long the largest limit counts.
+/// Period over which the largest limit is applied.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// The clamp of one socket.
+/// The window clamp of one socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clamp {
-    /// What the kernel has been told.
+    /// Value last set in the kernel.
     applied: u32,
-    /// What the machine wants now.
+    /// The machine's current limit.
     limit: u32,
-    /// The largest limit of this period.
+    /// Largest limit in this period.
     largest: u32,
     period_end: Instant,
 }
 
 impl Clamp {
-    /// The window is as large as the receive buffer allows.
+    /// Creates a clamp with a window as large as the receive buffer allows.
     pub(super) fn new(now: Instant, receive_buffer: u32) -> Self {
         let (applied, limit) = (receive_buffer, receive_buffer);
         Self { applied, limit, largest: 0, period_end: now + PERIOD }
     }
 
-    /// What the machine wants now, octets.
+    /// The machine's current limit in bytes.
     pub(super) fn wanted(&self) -> u32 {
         self.limit
     }
 
-    /// A machine wants at most `limit`.
+    /// Sets the machine's limit.
     pub(super) fn set(&mut self, limit: u32) {
         self.limit = limit;
         self.largest = self.largest.max(limit);
     }
 
-    /// The clamp to set now, if any.
+    /// Returns the clamp to set now, if it has changed.
     pub(super) fn look(&mut self, now: Instant) -> Option<u32> {
         let wanted = if now >= self.period_end {
             self.period_end = now + PERIOD;
             std::mem::replace(&mut self.largest, self.limit).max(self.limit)
         } else {
+            // Raise at once, but lower only at the end of a period.
             self.limit.max(self.applied)
         };
-        // A quarter more or less is no news.
+        // A change of less than a quarter is ignored.
         if wanted.abs_diff(self.applied) <= self.applied / 4 {
             return None;
         }
@@ -89,13 +89,15 @@ impl Clamp {
         Some(wanted)
     }
 
-    /// When [`Clamp::look`] may have news though nothing happens.
+    /// When [`Clamp::look`] may return a change without an event.
     pub(super) fn next_look(&self) -> Option<Instant> {
         (self.limit < self.applied - self.applied / 4).then_some(self.period_end)
     }
 
-    /// Tells the kernel. One that refuses leaves the window larger, which its buffer bounds.
+    /// Sets the clamp in the kernel. If this fails, the window stays larger, within the receive
+    /// buffer.
     pub(super) fn apply(socket: impl AsFd, octets: u32) {
+        // A connected socket refuses a clamp of 0 (tcp(7)).
         let _ = buffers::set_window_clamp(socket, u64::from(octets.max(1)));
     }
 }

@@ -1,17 +1,17 @@
-//! The loop on tokio.
+//! The periodic loop on tokio.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::Tuner;
 use crate::clock::Clock;
 
-/// Steps a tuner when it is time, for ever: whoever has had enough drops this future. Sockets may
-/// be added and removed meanwhile; a step takes some microseconds for each, and never waits.
+/// Steps a tuner periodically until the future is dropped. Sockets may be added and removed
+/// meanwhile. A step takes some microseconds per socket and never blocks.
 pub async fn run(tuner: &Mutex<Tuner>, clock: Clock) {
     loop {
         let pause = {
-            // A step that has panicked elsewhere leaves nothing half done that the next would not
-            // look at again.
+            // After a panic in another step, the next step checks everything again, so the state is
+            // usable.
             let mut tuner = tuner.lock().unwrap_or_else(PoisonError::into_inner);
             tuner.step(clock.now());
             let now = clock.now();
@@ -23,7 +23,7 @@ pub async fn run(tuner: &Mutex<Tuner>, clock: Clock) {
     }
 }
 
-/// How soon the first socket is noticed.
+/// Interval at which an empty tuner looks for its first socket.
 const IDLE: std::time::Duration = std::time::Duration::from_millis(50);
-/// A decision that is overdue is no reason not to let others run.
+/// Shortest pause, so that an overdue decision does not starve other tasks.
 const LEAST: std::time::Duration = std::time::Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! One socket: what is read of it, and what that means to a policy.
+//! One socket: its state in the kernel, converted for policies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,8 @@ use anabranch_core::time::{Duration, Instant};
 use crate::buffers::{self, LEAST_SEND_BUFFER, Memory};
 use crate::tcp_info::{State, TcpInfo};
 
-/// What a tuner can hold: anything with a descriptor, as a `TcpStream` of std or tokio.
+/// A socket that a tuner can manage: anything with a descriptor, such as a `TcpStream` of std or
+/// tokio.
 pub trait Socket: AsFd + Send + Sync {}
 
 impl<S: AsFd + Send + Sync + ?Sized> Socket for S {}
@@ -22,30 +23,30 @@ pub(super) struct Flow {
     pub number: u32,
     socket: Weak<dyn Socket>,
     overrun: u64,
-    /// What its interface was reported to have, bit/s.
+    /// Reported bandwidth of its interface in bit/s.
     pub reported: Option<f64>,
     meter: Meter,
-    /// Kernel memory for each octet of payload: 1 to 2.
+    /// Bytes of kernel memory per byte of payload: 1 to 2.
     overhead: f64,
-    /// Kernel memory that was acknowledged: each octet with the overhead of its time.
+    /// Kernel memory acknowledged so far: each byte times the overhead at that time.
     acknowledged: f64,
     pub info: TcpInfo,
     pub memory: Memory,
 }
 
-/// Why a socket is held no more.
+/// Why a socket is no longer managed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Gone {
     /// Its owner has dropped it.
     Dropped,
-    /// Its connection is over.
+    /// Its connection is closed.
     Closed,
-    /// The kernel does not say how it stands.
+    /// The kernel returns an error when asked for its state.
     Unreadable,
 }
 
 impl Flow {
-    /// Looks at a socket, and changes nothing yet.
+    /// Reads the state of a socket without changing it.
     pub(super) fn new<S: Socket + 'static>(number: u32, socket: &Arc<S>, overrun: u64) -> io::Result<Self> {
         let info = TcpInfo::read(socket)?;
         if info.state == State::Closed {
@@ -58,12 +59,13 @@ impl Flow {
         Ok(Self { number, socket, overrun, reported, meter, overhead, acknowledged, info, memory })
     }
 
-    /// It is this one.
+    /// True if this flow manages `socket`.
     pub(super) fn is<S: Socket + 'static>(&self, socket: &Arc<S>) -> bool {
+        // Compare addresses only, since the metadata of `dyn` pointers is not unique.
         self.socket.as_ptr().addr() == Arc::as_ptr(socket).addr()
     }
 
-    /// Reads how it stands.
+    /// Reads the state of the connection.
     pub(super) fn look(&mut self) -> Result<(), Gone> {
         let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
         let before = self.info.bytes_acked;
@@ -83,30 +85,30 @@ impl Flow {
         Ok(())
     }
 
-    /// Takes what little the kernel gives at least, until it is assigned more.
+    /// Sets the smallest limit, until the socket is assigned more.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         let socket = self.socket.upgrade().ok_or(io::ErrorKind::NotConnected)?;
         self.memory.send_buffer = buffers::set_send_buffer(&*socket, LEAST_SEND_BUFFER)?;
         Ok(())
     }
 
-    /// Reads how much it holds.
+    /// Reads the amount of queued memory.
     pub(super) fn weigh(&mut self) -> Result<(), Gone> {
         let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
         self.memory = Memory::read(&*socket).map_err(|_| Gone::Unreadable)?;
         Ok(())
     }
 
-    /// Notes what was acknowledged since the last period.
+    /// Records what was acknowledged since the last period.
     pub(super) fn measure(&mut self, now: Instant) {
         let Some(acknowledged) = self.info.bytes_acked else { return };
-        // Whoever has nothing to send tells nothing of the path.
+        // A socket without waiting data reveals nothing about the path.
         let waits = self.info.notsent_bytes.is_some_and(|octets| octets > 0);
         let busy = waits || 2 * self.memory.queued >= self.memory.send_buffer;
         self.meter.record(now, acknowledged, busy);
     }
 
-    /// Limits its queue to so many octets of the pool, and its own.
+    /// Limits the queue to this many bytes of the pool, plus the socket's own share.
     pub(super) fn set(&mut self, octets: u64) -> Result<(), Gone> {
         let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
         let wanted = octets.saturating_add(LEAST_SEND_BUFFER);
@@ -114,34 +116,34 @@ impl Flow {
         Ok(())
     }
 
-    /// Octets of the pool that its limit is.
+    /// Limit in bytes of the pool.
     pub(super) fn limit(&self) -> u64 {
         self.memory.send_buffer.saturating_sub(LEAST_SEND_BUFFER)
     }
 
-    /// Octets of the pool that nobody else can have: its limit, or what is in the queue.
+    /// Bytes of the pool that no other socket can use: the limit, or the queued bytes if more.
     pub(super) fn holds(&self) -> u64 {
         let queued = self.memory.queued.saturating_sub(self.overrun);
         self.memory.send_buffer.max(queued).saturating_sub(LEAST_SEND_BUFFER)
     }
 
-    /// Octets of the pool that are in its queue.
+    /// Queued bytes that count against the pool.
     pub(super) fn occupied(&self) -> u64 {
         let above = self.memory.queued.saturating_sub(self.overrun);
         self.memory.queued.min(self.memory.send_buffer).max(above).saturating_sub(LEAST_SEND_BUFFER)
     }
 
-    /// Kernel memory that was acknowledged since the socket is held. It never falls.
+    /// Kernel memory acknowledged since the socket was added. It never decreases.
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged as u64
     }
 
-    /// One segment in the kernel's memory, by its own estimate.
+    /// Kernel memory of one segment, by the kernel's own estimate.
     pub(super) fn segment(&self) -> u64 {
         2 * u64::from(self.info.snd_mss.max(1))
     }
 
-    /// What a policy sees. `floor` is the least size of its connection.
+    /// The view that a policy gets. `floor` is the smallest size of its connection.
     pub(super) fn view(&self, floor: u64) -> FlowView {
         FlowView {
             interface: self.number,
@@ -152,28 +154,29 @@ impl Flow {
         }
     }
 
-    /// Bandwidth times RTT in kernel memory, octets.
+    /// Bandwidth times RTT in bytes of kernel memory.
     pub(super) fn product(&self) -> Option<f64> {
         let rtt = self.info.min_rtt.or(self.info.rtt)?;
         Some(self.bandwidth()? * self.overhead * rtt.as_secs_f64() / 8.0)
     }
 
-    /// Bit/s of payload.
+    /// Bandwidth in bit/s of payload.
     pub(super) fn bandwidth(&self) -> Option<f64> {
         self.reported.or_else(|| self.meter.most()).or(self.info.delivery_rate)
     }
 }
 
-/// How much was acknowledged in the last periods.
+/// Acknowledged bytes of the last periods.
 #[derive(Clone, Debug, Default)]
 struct Meter {
     last: Option<(Instant, u64)>,
-    /// Bit/s, the oldest first.
+    /// Rates in bit/s, the oldest first.
     rates: VecDeque<f64>,
 }
 
 impl Meter {
-    /// `acknowledged`: since the connection began. `busy`: the socket had enough to send.
+    /// `acknowledged` is the total since the connection began. `busy`: the socket had enough data
+    /// to send.
     fn record(&mut self, now: Instant, acknowledged: u64, busy: bool) {
         let Some((then, before)) = self.last.replace((now, acknowledged)) else { return };
         let span: Duration = now.saturating_since(then);
@@ -194,11 +197,11 @@ impl Meter {
     }
 }
 
-/// How many periods a rate is remembered.
+/// Number of periods for which a rate is remembered.
 const PERIODS: usize = 10;
-/// The kernel's own estimate: as much of structures as of payload (socket(7)).
+/// The kernel's own estimate: as much overhead as payload (socket(7)).
 const MOST_OVERHEAD: f64 = 2.0;
-/// Weight of the newest overhead in its average.
+/// Weight of the newest overhead in its moving average.
 const NEWEST: f64 = 0.3;
 
 #[cfg(test)]
@@ -245,11 +248,12 @@ mod tests {
             meter.record(second(n), 125_000, false);
         }
         assert_eq!(meter.most(), Some(1e6));
-        // More is more, whether it waits or not; twice at the same time tells nothing.
+        // A higher rate counts even if the socket is not busy; a second record at the same time
+        // does not.
         meter.record(second(50), 375_000, false);
         meter.record(second(50), 375_000, true);
         assert_eq!(meter.most(), Some(2e6));
-        // One that is busy and slower is slower after ten periods.
+        // A lower rate of a busy socket takes effect after ten periods.
         for n in 51..61 {
             assert_eq!(meter.most(), Some(2e6), "{n}");
             meter.record(second(n), 375_000 + (n - 50) * 12_500, true);

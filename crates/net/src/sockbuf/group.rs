@@ -1,4 +1,4 @@
-//! The sockets of one connection, and how its memory is divided among them.
+//! The sockets of one connection, and the division of its memory among them.
 
 use anabranch_core::sockbuf::{FlowView, divide};
 
@@ -7,12 +7,12 @@ use super::flow::Flow;
 #[derive(Debug)]
 pub(super) struct Group {
     pub flows: Vec<Flow>,
-    /// The number of the next one.
+    /// Number of the next socket.
     pub next: u32,
 }
 
 impl Group {
-    /// The least that all its sockets together need of the pool.
+    /// Smallest amount of the pool that all of its sockets together need.
     pub(super) fn floor(&self) -> u64 {
         self.flows.iter().map(Flow::segment).sum()
     }
@@ -22,8 +22,8 @@ impl Group {
         self.flows.iter().map(|flow| flow.view(floor)).collect()
     }
 
-    /// What is the connection's among its sockets: in proportion to bandwidth times RTT. One of
-    /// which that is not known counts as the mean of the others.
+    /// Divides the connection's memory among its sockets in proportion to bandwidth times RTT. A
+    /// socket for which that is unknown counts as the mean of the others.
     pub(super) fn divide(&self, size: u64) -> Vec<u64> {
         let number = self.flows.len() as u64;
         if size < number {

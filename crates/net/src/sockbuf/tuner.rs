@@ -1,4 +1,4 @@
-//! The sockets, their connections, and the budget.
+//! The tuner: sockets, their connections, and the budget.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -13,7 +13,7 @@ use super::{AddError, Config};
 use crate::buffers::LEAST_SEND_BUFFER;
 use crate::tcp_info::TcpInfo;
 
-/// Holds sockets under a budget. See the [module](super).
+/// Manages the send buffers of sockets under a budget. See the [module](super).
 #[derive(Debug)]
 pub struct Tuner {
     config: Config,
@@ -23,88 +23,89 @@ pub struct Tuner {
     counters: Counters,
 }
 
-/// What happened so often.
+/// Event counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Sockets that their owner has dropped without removing them here.
+    /// Sockets that their owner dropped without removing them from the tuner.
     pub dropped: u64,
-    /// Sockets whose connection is over.
+    /// Sockets whose connection was closed.
     pub closed: u64,
-    /// Sockets of which the kernel said an error when it was asked, or told a size.
+    /// Sockets for which the kernel returned an error on reading or setting.
     pub unreadable: u64,
-    /// Reports that were negative, above 10^15 bit/s or no number, and those of connections and
-    /// flows that are not here.
+    /// Reports that were negative, above 10^15 bit/s or not a number, and reports for unknown
+    /// connections or sockets.
     pub bad_reports: u64,
-    /// Sockets that came while the others had not drained so far that there was room for the
-    /// overrun of one more.
+    /// Sockets that were added while the others had not drained enough to free the overrun of one
+    /// more.
     pub early: u64,
-    /// Times that a limit could not grow as decided, since others had not drained yet.
+    /// Number of times that a limit could not grow as decided, because other queues had not
+    /// drained.
     pub withheld: u64,
-    /// What happened to the pool.
+    /// Counters of the pool.
     pub pool: sockbuf::Counters,
 }
 
-/// The memory of all sockets, octets of kernel memory.
+/// Memory of all sockets in bytes of kernel memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
-    /// What may be held: limits, and [`Config::overrun`] for each socket.
+    /// Upper bound: limits, plus [`Config::overrun`] for each socket.
     pub limits: u64,
-    /// What is held: `sk_wmem_queued`.
+    /// Memory in use: `sk_wmem_queued`.
     pub queued: u64,
-    /// Sockets.
+    /// Number of sockets.
     pub sockets: u64,
 }
 
-/// How a socket was seen last.
+/// Last known state of a socket.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FlowState {
     /// Its connection.
     pub connection: ConnectionId,
-    /// Its number there, from 0 in the order in which they were added.
+    /// Its number in the connection, counted from 0 in the order of addition.
     pub number: u32,
-    /// The limit of its queue, octets of kernel memory.
+    /// Limit of its queue in bytes of kernel memory.
     pub limit: u64,
-    /// What is in it.
+    /// Bytes of kernel memory in the queue.
     pub queued: u64,
-    /// Bandwidth as reported or measured, bit/s of payload.
+    /// Reported or measured bandwidth in bit/s of payload.
     pub bandwidth: Option<f64>,
-    /// What the kernel knows.
+    /// The kernel's statistics.
     pub info: TcpInfo,
 }
 
 impl Tuner {
-    /// No sockets yet.
+    /// Creates a tuner without sockets.
     ///
     /// # Errors
-    /// What of the pool's configuration lies outside its range.
+    /// A value of the pool's configuration is out of range.
     pub fn new(now: Instant, config: Config) -> Result<Self, ConfigError> {
         let core = sockbuf::Tuner::new(now, config.pool)?;
         let (groups, counters) = (BTreeMap::new(), Counters::default());
         Ok(Self { config, core, groups, next: 0, counters })
     }
 
-    /// Holds a socket that is a connection by itself. Its send buffer becomes small at once, and
-    /// grows as decided.
+    /// Adds a socket as a connection of its own. Its send buffer shrinks at once, and grows as the
+    /// policy decides.
     ///
     /// # Errors
-    /// See [`AddError`]; then the socket is not held.
+    /// See [`AddError`]; the socket is not added then.
     pub fn add<S: Socket + 'static>(&mut self, socket: &Arc<S>) -> Result<ConnectionId, AddError> {
         self.open(Kind::Single, slice::from_ref(socket))
     }
 
-    /// Holds sockets that carry one connection together and share its memory. Their numbers are
-    /// their places.
+    /// Adds sockets that carry one connection together and share its memory. Their numbers are
+    /// their indices.
     ///
     /// # Errors
-    /// See [`AddError`]; then none of them is held.
+    /// See [`AddError`]; no socket is added then.
     pub fn add_striped<S: Socket + 'static>(&mut self, sockets: &[Arc<S>]) -> Result<ConnectionId, AddError> {
         self.open(Kind::Striped, sockets)
     }
 
-    /// A further socket of a connection that is here; its number.
+    /// Adds a socket to an existing connection and returns its number.
     ///
     /// # Errors
-    /// See [`AddError`]; then it is not held.
+    /// See [`AddError`]; the socket is not added then.
     pub fn attach<S: Socket + 'static>(
         &mut self,
         id: ConnectionId,
@@ -122,7 +123,7 @@ impl Tuner {
         }
         self.note_early(1);
         let Some(group) = self.groups.get_mut(&id) else {
-            // The last of its sockets has just turned out to be gone.
+            // The last of its sockets has just been removed.
             self.release();
             return Err(AddError::Unknown(id));
         };
@@ -135,15 +136,15 @@ impl Tuner {
         Ok(number)
     }
 
-    /// Holds the sockets of a connection no more. Their limits stay as they are.
+    /// Removes the sockets of a connection. Their limits stay as they are.
     pub fn remove(&mut self, id: ConnectionId) {
         self.groups.remove(&id);
         self.core.close(id);
         self.release();
     }
 
-    /// What the interface of a socket carries, bit/s; from then on that is taken for its bandwidth.
-    /// Nonsense is ignored and counted, and the last report stays.
+    /// Reports the bandwidth of a socket's interface in bit/s, which is used from then on. An
+    /// invalid value is ignored and counted, and the last report stays in effect.
     pub fn report(&mut self, id: ConnectionId, number: u32, bandwidth: f64) {
         let flows = self.groups.get_mut(&id).map(|group| group.flows.iter_mut());
         let flow = flows.into_iter().flatten().find(|flow| flow.number == number);
@@ -153,7 +154,7 @@ impl Tuner {
         }
     }
 
-    /// Looks at all sockets, decides if that is due, and lets limits follow as far as memory is
+    /// Reads all sockets, runs the policy if it is due, and adjusts limits as far as memory is
     /// free.
     pub fn step(&mut self, now: Instant) {
         self.each(Flow::look);
@@ -176,13 +177,13 @@ impl Tuner {
         self.apply();
     }
 
-    /// When [`Tuner::step`] is to be called again; `None` while there are no sockets.
+    /// When to call [`Tuner::step`] next; `None` while there are no sockets.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let look = Duration::from_nanos(self.config.look.as_nanos().max(LEAST_LOOK));
         self.core.next_timeout().map(|due| due.min(now + look))
     }
 
-    /// Memory as it was seen last.
+    /// Memory as of the last reading.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for flow in self.all() {
@@ -193,17 +194,17 @@ impl Tuner {
         totals
     }
 
-    /// All sockets as they were seen last.
+    /// All sockets as of the last reading.
     pub fn flows(&self) -> impl Iterator<Item = FlowState> {
         self.groups.iter().flat_map(|(id, group)| group.flows.iter().map(|flow| flow.state(*id)))
     }
 
-    /// Connections and their sizes as the policy has decided them.
+    /// Connections and the sizes that the policy decided.
     pub fn connections(&self) -> &[sockbuf::Connection] {
         self.core.connections()
     }
 
-    /// What happened so often.
+    /// Event counters.
     pub fn counters(&self) -> Counters {
         Counters { pool: self.core.counters(), ..self.counters }
     }
@@ -212,7 +213,7 @@ impl Tuner {
         u64::from(self.config.overrun)
     }
 
-    /// What each socket has by itself, beside the pool.
+    /// Memory of each socket outside the pool.
     fn own(&self) -> u64 {
         self.overrun() + LEAST_SEND_BUFFER
     }
@@ -248,20 +249,20 @@ impl Tuner {
         self.note_early(number);
         self.next += 1;
         self.groups.insert(id, group);
-        // Others may have turned out to be gone meanwhile.
+        // Other sockets may have been removed meanwhile.
         self.release();
         self.apply();
         Ok(id)
     }
 
-    /// Refuses a socket that is here, or comes twice.
+    /// Checks that no socket was added before or is passed twice.
     fn new_only<S: Socket + 'static>(&self, sockets: &[Arc<S>]) -> Result<(), AddError> {
         let twice = |i: usize| sockets[..i].iter().any(|before| Arc::ptr_eq(before, &sockets[i]));
         let here = |socket: &Arc<S>| self.all().any(|flow| flow.is(socket));
         if sockets.iter().any(here) || (1..sockets.len()).any(twice) { Err(AddError::Held) } else { Ok(()) }
     }
 
-    /// Counts further sockets for whose own part there is no room yet.
+    /// Counts new sockets for whose own share there is no room yet.
     fn note_early(&mut self, more: u64) {
         self.each(Flow::weigh);
         let (own, budget) = (self.own(), self.config.pool.threshold);
@@ -269,13 +270,13 @@ impl Tuner {
         self.counters.early += if held + more * own > budget { more } else { 0 };
     }
 
-    /// What all sockets need at least, with so many more of a connection.
+    /// Memory that all sockets need at least, with `more` sockets of a connection added.
     fn needed(&self, more: u64, floor: u64) -> u64 {
         let floors: u64 = self.groups.values().map(Group::floor).sum();
         (self.sockets() + more) * self.own() + floors + floor
     }
 
-    /// Takes what further sockets have by themselves out of the pool.
+    /// Takes the own share of `more` sockets out of the pool.
     fn reserve(&mut self, more: u64, floor: u64) -> Result<(), AddError> {
         let (needed, budget) = (self.needed(more, floor), self.config.pool.threshold);
         if needed > budget {
@@ -283,21 +284,21 @@ impl Tuner {
         }
         let pool = budget - (self.sockets() + more) * self.own();
         self.core.set_threshold(pool).map_err(|error| match error {
-            // Segments have become longer than they were when the connections were opened.
+            // Segments have grown since the connections were opened.
             ThresholdError::Small { needed, .. } => AddError::Full { needed: budget - pool + needed, budget },
             _ => AddError::Full { needed, budget },
         })
     }
 
-    /// Gives back to the pool what sockets had that are gone.
+    /// Returns the memory of removed sockets to the pool.
     fn release(&mut self) {
         let pool = self.config.pool.threshold.saturating_sub(self.sockets() * self.own());
-        // There was room for all that are here when they came.
+        // This cannot fail: there was room for all present sockets when they were added.
         let _ = self.core.set_threshold(pool);
     }
 
-    /// Does something with each socket, and drops those that turn out to be gone; connections
-    /// without a socket too.
+    /// Applies `act` to each socket. Removes sockets for which it fails, and connections without
+    /// sockets.
     fn each(&mut self, mut act: impl FnMut(&mut Flow) -> Result<(), Gone>) {
         let counters = &mut self.counters;
         let before: usize = self.groups.values().map(|group| group.flows.len()).sum();
@@ -327,17 +328,17 @@ impl Tuner {
         self.release();
     }
 
-    /// Carries out what was decided: what shrinks, then what grows, as far as memory is really
-    /// free.
+    /// Applies the decided sizes: first limits that shrink, then limits that grow, as far as memory
+    /// is actually free.
     fn apply(&mut self) {
-        // The answers in the order of the core are not needed: what it has decided stands in its
-        // connections, and here the order is one of sockets.
+        // The assignments themselves are not needed: the decided sizes are in the core's
+        // connections, and this tuner applies them per socket.
         while self.core.poll_assignment().is_some() {}
         let sizes = self.sizes();
         let shrink = |flow: &mut Flow, size| if size < flow.limit() { flow.set(size) } else { Ok(()) };
-        // Until a limit was set, an owner may have filled a queue: what counts is what is there
-        // afterwards. Where a socket turns out to be gone sizes no longer belong to sockets, and
-        // the next step has new ones.
+        // An owner may have filled a queue until its limit was set, so queues are read afterwards.
+        // If a socket is removed here, the sizes no longer match the sockets, and the next step
+        // computes new ones.
         if !self.each_with(&sizes, shrink)
             || !self.grows(&sizes)
             || !self.each_with(&sizes, |flow, _| flow.weigh())
@@ -351,7 +352,7 @@ impl Tuner {
             if size <= flow.limit() {
                 return Ok(());
             }
-            // What is in its own queue it has already.
+            // The socket already holds what is in its own queue.
             let holds = flow.holds();
             let given = size.min(even(holds.saturating_add(room)));
             withheld += u64::from(given < size);
@@ -372,19 +373,19 @@ impl Tuner {
         self.all().zip(sizes).any(|(flow, size)| *size > flow.limit())
     }
 
-    /// [`Tuner::each`] with the size of each; false if sockets have gone.
+    /// As [`Tuner::each`], with the size of each socket. Returns false if sockets were removed.
     fn each_with(&mut self, sizes: &[u64], mut act: impl FnMut(&mut Flow, u64) -> Result<(), Gone>) -> bool {
         let mut next = sizes.iter().copied();
         self.each(|flow| next.next().map_or(Ok(()), |size| act(flow, size)));
         self.sockets() == sizes.len() as u64
     }
 
-    /// What each socket shall have of the pool, in their order.
+    /// Share of the pool of each socket, in order.
     fn sizes(&self) -> Vec<u64> {
         let mut sizes = Vec::new();
         for (connection, group) in self.core.connections().iter().zip(self.groups.values()) {
             // The core lets a limit stay above its target while more is in the queue. The kernel
-            // keeps what is in a queue anyway, and would take more up to that limit, for ever.
+            // keeps queued bytes in any case, and would forever accept more up to that limit.
             let size = connection.target.min(connection.limit);
             sizes.extend(group.divide(size).into_iter().map(even));
         }
@@ -410,7 +411,7 @@ fn even(octets: u64) -> u64 {
     octets & !1
 }
 
-/// What the core takes for a bandwidth, bit/s.
+/// Largest bandwidth that the core accepts, in bit/s.
 const MOST_BANDWIDTH: f64 = 1e15;
-/// One millisecond: a loop that did nothing else would help nobody.
+/// One millisecond: a busy loop would not help.
 const LEAST_LOOK: u64 = 1_000_000;

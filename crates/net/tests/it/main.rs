@@ -1,4 +1,4 @@
-//! The transports over the kernel's sockets.
+//! Tests of the transports over the kernel's sockets.
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 

@@ -1,5 +1,5 @@
-//! SET over the kernel's sockets: sender, gateways and node in one process, through the loop
-//! device.
+//! Tests of SET over the kernel's sockets: sender, gateways and node in one process, over the
+//! loopback device.
 
 mod faults;
 mod goodput;

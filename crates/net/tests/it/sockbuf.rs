@@ -1,4 +1,4 @@
-//! Send buffers of the kernel's sockets under a budget.
+//! Tests of the kernel's send buffers under a memory budget.
 
 mod links;
 mod nonsense;
@@ -12,10 +12,10 @@ use anabranch_core::sockbuf::{self, PolicyConfig};
 use anabranch_core::time::Instant;
 use anabranch_net::sockbuf::{Config, Tuner};
 
-/// What is kept for each socket's last packets.
+/// Reserve for the last packets of each socket.
 const OVERRUN: u64 = 132 << 10;
 
-/// A connection through the loop device; nobody reads at the second end.
+/// A connection over the loopback device; the second end is never read.
 fn connected() -> (Arc<TcpStream>, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let near = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("a way there");

@@ -71,8 +71,8 @@ for unit in gateway node; do
 done
 say keys
 cd /etc/anabranch
-anabranch-key new gateway node /root/sender
-cp /root/sender.pub senders.pub
+anabranch-key new gateway node /tmp/sender
+cp /tmp/sender.pub senders.pub
 anabranch-gateway --check --config gateway.toml --key gateway.key
 anabranch-node --check --config node.toml --key node.key --gateways 127.0.0.1=gateway.pub
 say push
@@ -82,7 +82,7 @@ anabranch-node --out /var/lib/anabranch-node/firmware --key node.key --senders s
 node=$!
 anabranch-gateway --allow 127.0.0.1 --key gateway.key --senders senders.pub > /tmp/gateway.txt 2>&1 &
 gateway=$!
-anabranch-push /usr/bin/anabranch-key --to 127.0.0.1 --key /root/sender.key --node-key node.pub
+anabranch-push /usr/bin/anabranch-key --to 127.0.0.1 --key /tmp/sender.key --node-key node.pub
 cmp /usr/bin/anabranch-key /var/lib/anabranch-node/firmware
 kill $node $gateway
 wait
@@ -103,7 +103,7 @@ test -e /etc/anabranch/gateway.key
 say purge
 dpkg --purge anabranch-lab anabranch
 test ! -e /etc/anabranch
-rm -rf /root/sender.* /tmp/node.txt /tmp/gateway.txt /tmp/state
+rm -rf /tmp/sender.* /tmp/node.txt /tmp/gateway.txt /tmp/state
 "#;
 
 #[test]

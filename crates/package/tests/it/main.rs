@@ -44,7 +44,10 @@ impl Release {
         let mut write = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-package"));
         write.arg("--root").arg(root()).arg("--bin").arg(bin()).arg("--made").arg(&made);
         write.arg("--out").arg(folder.path().join("out"));
-        write.args(["--version", version, "--formats", formats, "--date", "1700000000"]).assert().success();
+        write
+            .args(["--version", version, "--formats", formats, "--date", "1700000000", "--level", "1"])
+            .assert()
+            .success();
         Self(folder)
     }
 

@@ -1,11 +1,11 @@
-//! Expressions, computed while they are read.
+//! Parses and evaluates expressions in one pass.
 
 use std::collections::BTreeMap;
 
 use super::Trouble;
 use super::figures::Figures;
 
-/// A value. Python's `/` makes fractions.
+/// A value. Python's `/` yields fractions.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub(crate) struct Number(pub(crate) f64);
 
@@ -29,7 +29,7 @@ enum Token {
     Mark(&'static str),
 }
 
-/// Reads one expression and computes it.
+/// Parses and evaluates one expression.
 pub(super) struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
         self.at == self.tokens.len()
     }
 
-    /// The names that were read, with their values.
+    /// The names read so far, with their values.
     pub(super) fn used(&self) -> &[String] {
         &self.used
     }
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// `or`, the weakest of all.
+    /// `or`, the operator of lowest precedence.
     pub(super) fn expression(&mut self) -> Value {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `a < b <= c` holds if both do.
+    /// Comparisons are chained: `a < b <= c` is true if both are.
     fn comparison(&mut self) -> Value {
         let mut left = self.binary(0)?;
         let mut all = None;
@@ -191,10 +191,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The operators, the weakest first.
+/// The binary operators, lowest precedence first.
 const LEVELS: &[&[&str]] = &[&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "//", "/", "%"]];
 
-/// How deeply parentheses may be nested.
+/// Limit of nested parentheses.
 const DEEPEST: usize = 32;
 
 pub(super) fn arithmetic(op: &str, left: Number, right: Number) -> Value {
@@ -254,7 +254,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, Trouble> {
     Ok(all)
 }
 
-/// Longer ones first.
+/// Longer marks first.
 const MARKS: &[&str] = &[
     "==", "!=", "<=", ">=", "<<", ">>", "//", "<", ">", "+", "-", "*", "/", "%", "|", "&", "^", "(", ")", ",",
 ];

@@ -1,10 +1,10 @@
-//! `tcpi_*` and the constants beside them.
+//! `tcpi_*` and the related constants.
 
 use crate::host::Link;
 use anabranch_core::tcp::{Info, RecoveryStage, State};
 use anabranch_core::time::{Duration, Instant};
 
-/// What a snippet can know of a connection.
+/// The state of a connection that a snippet can use.
 #[derive(Debug)]
 pub(crate) struct Figures<'a> {
     link: Option<&'a Link>,

@@ -5,27 +5,27 @@ use anabranch_core::time::Instant;
 use crate::outcome::{Step, Stop};
 use crate::script::{Call, Value};
 
-/// A call that was made, possibly several times, and has not returned.
+/// A call that has been made, possibly several times, and has not returned.
 #[derive(Debug)]
 pub(crate) struct Attempt<'a> {
     pub(crate) line: usize,
     pub(crate) call: &'a Call,
     /// When the program made the call.
     pub(crate) since: Instant,
-    /// It was made before and had to wait.
+    /// True if it was made before and had to wait.
     pub(crate) began: bool,
-    /// Bytes that a blocked write has placed.
+    /// Number of bytes that a blocked write has already placed.
     pub(crate) progress: usize,
 }
 
-/// What a call returns.
+/// Result of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reply {
     /// A result.
     Done(i64),
     /// -1 and an error.
     Error(&'static str),
-    /// The call blocks, at most until a time.
+    /// The call blocks, until the given time if there is one.
     Wait(Option<Instant>),
 }
 

@@ -1,4 +1,4 @@
-//! Which function carries out a system call.
+//! Dispatches system calls.
 
 use super::args::{Args, Attempt, Reply, field, int};
 use super::socket::{Socket, Stage};
@@ -7,7 +7,7 @@ use crate::outcome::{Step, Stop};
 use crate::script::Value;
 
 impl Host {
-    /// Makes a call, or makes it again after it had to wait.
+    /// Executes a call, or retries it after it had to wait.
     pub(crate) fn call(&mut self, attempt: &mut Attempt<'_>) -> Step<Reply> {
         let call = attempt.call;
         let args = Args {

@@ -1,4 +1,4 @@
-//! The error queue of a socket: timestamps of what was sent (`SO_TIMESTAMPING`).
+//! The error queue of a socket: timestamps of sent bytes (`SO_TIMESTAMPING`).
 
 use std::collections::VecDeque;
 
@@ -9,23 +9,23 @@ use super::{Host, START};
 use crate::outcome::{Step, Stop};
 use crate::script::Value;
 
-/// What a connection reports of the bytes that it sends.
+/// The reports of a connection about the bytes that it sends.
 #[derive(Debug, Default)]
 pub(super) struct Stamping {
-    /// Flags of `SO_TIMESTAMPING`, without their common beginning.
+    /// Flags of `SO_TIMESTAMPING`, without their common prefix.
     wanted: Vec<String>,
-    /// Bytes that were acknowledged when the flags were set: identifiers count from there.
+    /// Number of bytes acknowledged when the flags were set: identifiers count from there.
     base: u64,
     /// The last byte of each write that is not acknowledged.
     marks: VecDeque<Mark>,
-    /// What the program has not read, oldest first.
+    /// Messages that the program has not read, oldest first.
     queue: VecDeque<Message>,
 }
 
 /// The last byte of a write.
 #[derive(Debug)]
 struct Mark {
-    /// Bytes of the stream up to there.
+    /// Position after the byte in the stream.
     end: u64,
     sent: bool,
 }
@@ -40,21 +40,21 @@ struct Message {
 }
 
 impl Stamping {
-    /// `SO_TIMESTAMPING`, when `acked` bytes of the stream were acknowledged.
+    /// Sets `SO_TIMESTAMPING`, when `acked` bytes of the stream were acknowledged.
     pub(super) fn want(&mut self, flags: &[&str], acked: u64) {
         let flags = flags.iter().map(|flag| flag.trim_start_matches("SOF_TIMESTAMPING_").to_owned());
         self.wanted = flags.collect();
         self.base = acked;
     }
 
-    /// A write ends where the stream is `end` bytes long.
+    /// Marks the end of a write: the stream is `end` bytes long.
     pub(super) fn mark(&mut self, end: u64) {
         if !self.wanted.is_empty() {
             self.marks.push_back(Mark { end, sent: false });
         }
     }
 
-    /// So many bytes of the stream have left and were acknowledged by now.
+    /// Reports that `sent` bytes of the stream have left and `acked` bytes are acknowledged.
     pub(super) fn report(&mut self, now: Instant, sent: u64, acked: u64) {
         let Self { wanted, base, marks, queue } = self;
         let wants = |flag: &str| wanted.iter().any(|wanted| wanted == flag);
@@ -77,7 +77,7 @@ impl Stamping {
         }
     }
 
-    /// Something waits for `recvmsg` with `MSG_ERRQUEUE`.
+    /// True if a message waits for `recvmsg` with `MSG_ERRQUEUE`.
     pub(super) fn has_messages(&self) -> bool {
         !self.queue.is_empty()
     }

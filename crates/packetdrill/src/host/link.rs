@@ -1,4 +1,4 @@
-//! A connection and what its sockets know of it.
+//! A connection and the state of its sockets.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use anabranch_core::time::{Duration, Instant};
 use super::START;
 use super::errors::Stamping;
 
-/// A connection and what its sockets know of it.
+/// A connection and the state of its sockets.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) connection: Connection,
     pub(crate) iss: SeqNumber,
     /// Local and remote port.
     pub(super) ports: (u16, u16),
-    /// The listening socket that has opened it.
+    /// The listening socket that accepted it.
     pub(super) listener: Option<usize>,
     pub(super) established: bool,
     pub(super) peer_closed: bool,
@@ -27,15 +27,15 @@ pub(crate) struct Link {
     pub(super) read_shut: bool,
     /// `shutdown(SHUT_WR)`.
     pub(super) write_shut: bool,
-    /// Bytes that were accepted from the program and handed to the connection.
+    /// Number of bytes accepted from the program and passed to the connection.
     pub(super) written: u64,
-    /// Bytes that wait for a full segment: `TCP_CORK`, `MSG_MORE`.
+    /// Number of bytes that wait for a full segment: `TCP_CORK`, `MSG_MORE`.
     pub(super) held: usize,
-    /// When they leave all the same.
+    /// When these bytes are sent anyway.
     pub(super) held_until: Option<Instant>,
-    /// They wait because of `MSG_MORE`: an acknowledgement lets them go.
+    /// True if they wait because of `MSG_MORE`: an acknowledgement releases them.
     pub(super) held_for_more: bool,
-    /// Bytes written after a `MSG_EOR`, which share no segment with what was written before: one
+    /// Bytes written after a `MSG_EOR`, which must not share a segment with earlier bytes: one
     /// entry for each record.
     pub(super) later: VecDeque<usize>,
     /// The last write had `MSG_EOR`.
@@ -43,13 +43,13 @@ pub(crate) struct Link {
     pub(crate) spent: Spent,
     /// The error queue.
     pub(super) stamping: Stamping,
-    /// The segment size that we advertise.
+    /// The segment size that our end advertises.
     pub(crate) advertised_mss: u16,
-    /// The largest segment that has come, at least 536 bytes.
+    /// Length of the largest segment received, at least 536 bytes.
     pub(crate) largest_received: u32,
-    /// When data last came, or the handshake was done.
+    /// When data last arrived, or the handshake completed.
     pub(crate) last_data: Instant,
-    /// A write found too little room.
+    /// True if a write found too little room.
     pub(super) no_space: bool,
     /// Number of wake-ups, for edge-triggered epoll.
     pub(super) wakeups: u64,
@@ -57,9 +57,10 @@ pub(crate) struct Link {
     pub(super) lowat: u32,
     /// `SO_SNDBUF`, in bytes of Linux's memory.
     pub(super) send_buffer: u32,
-    /// How far `send_buffer` grows with the window; `None` once the program has chosen it.
+    /// Limit up to which `send_buffer` grows with the window; `None` once the program has set the
+    /// size.
     pub(super) most_buffer: Option<u32>,
-    /// The largest window that the peer has offered.
+    /// The largest window that the peer has advertised.
     pub(super) largest_window: u32,
     /// `TCP_NODELAY`.
     pub(super) nodelay: bool,
@@ -99,7 +100,7 @@ impl Link {
         }
     }
 
-    /// Time passes and changes nothing.
+    /// Accounts for time in which nothing changes.
     pub(super) fn spend(&mut self, time: Duration) {
         let info = self.connection.info();
         if info.buffered > 0 {
@@ -107,7 +108,7 @@ impl Link {
         }
         let next = info.unsent.min(u32::from(info.mss));
         let wanted = info.in_flight.saturating_add(next);
-        // Linux asks the congestion window first.
+        // Linux checks the congestion window first.
         if info.unsent > 0 && wanted <= info.cwnd && wanted > info.peer_window {
             self.spent.window_limited += time;
         }
@@ -116,7 +117,7 @@ impl Link {
         }
     }
 
-    /// The next segment; a record follows once the one before has left.
+    /// The next segment. A record follows once the previous one has left.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         loop {
             if let Some(segment) = self.connection.poll_transmit(now) {
@@ -131,41 +132,40 @@ impl Link {
         }
     }
 
-    /// Reports in the error queue what has left and what was acknowledged.
+    /// Reports sent and acknowledged bytes in the error queue.
     pub(super) fn stamp(&mut self, now: Instant) {
         let info = self.connection.info();
         self.stamping.report(now, self.written.saturating_sub(info.unsent.into()), info.bytes_acked);
     }
 
-    /// A write is over: its last byte is to have timestamps.
+    /// Marks the end of a write, whose last byte gets timestamps.
     pub(super) fn mark_write(&mut self, now: Instant) {
         let waiting = self.held + self.later.iter().sum::<usize>();
         self.stamping.mark(self.written + waiting as u64);
         self.stamp(now);
     }
 
-    /// The connection is over.
+    /// True if the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// The memory of what was written and not acknowledged, as Linux counts it.
+    /// Memory of the bytes written and not acknowledged, as Linux counts it.
     pub(super) fn memory(&self) -> usize {
         let waiting = self.held + self.later.iter().sum::<usize>();
         let bytes = self.connection.info().buffered as usize + waiting;
         bytes + bytes.div_ceil(self.unit()) * OVERHEAD
     }
 
-    /// The bytes of one of Linux's send buffers: whole segments, at most half of the largest
-    /// window.
+    /// Bytes in one of Linux's send buffers: whole segments, at most half of the largest window.
     pub(super) fn unit(&self) -> usize {
         let mss = usize::from(self.connection.info().mss.max(1));
         let most = (self.largest_window as usize / 2).min(usize::from(u16::MAX));
         (most / mss * mss).max(mss)
     }
 
-    /// As Linux reports a socket writable: a third of the buffer is free, and less than half of
-    /// `TCP_NOTSENT_LOWAT` is unsent.
+    /// True when Linux reports a socket as writable: a third of the buffer is free, and less than
+    /// half of `TCP_NOTSENT_LOWAT` is unsent.
     pub(super) fn is_writable(&self) -> bool {
         let memory = self.memory();
         let free = (self.send_buffer as usize).saturating_sub(memory);
@@ -175,8 +175,8 @@ impl Link {
             && self.unsent() < (self.lowat as usize).div_ceil(2)
     }
 
-    /// A program that waits for space gets a larger buffer while the congestion window is not full,
-    /// as in Linux: twice the window, in the memory that its segments take.
+    /// Grows the buffer for a program that waits for space while the congestion window is not full,
+    /// as Linux does: to twice the window, in the memory that its segments need.
     pub(super) fn expand(&mut self) {
         let info = self.connection.info();
         let mss = u32::from(info.mss.max(1));
@@ -197,7 +197,7 @@ impl Link {
         self.connection.set_send_buffer(memory.saturating_add(MARGIN));
     }
 
-    /// Less is unsent than `TCP_NOTSENT_LOWAT`.
+    /// True if less than `TCP_NOTSENT_LOWAT` is unsent.
     pub(super) fn is_low(&self) -> bool {
         self.unsent() < self.lowat as usize
     }
@@ -207,22 +207,22 @@ impl Link {
     }
 }
 
-/// For how long a sender has waited, as Linux accounts it.
+/// How long a sender has waited, as Linux accounts it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
-    /// Something was written and not acknowledged.
+    /// Data was written and not acknowledged.
     pub(crate) busy: Duration,
-    /// Something waited only because of the peer's window.
+    /// Data waited only because of the peer's window.
     pub(crate) window_limited: Duration,
-    /// Nothing waited, only because the buffer had no room for it.
+    /// No data waited, only because the buffer had no room for it.
     pub(crate) buffer_limited: Duration,
 }
 
-/// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any
+/// Amount by which a connection exceeds `SO_SNDBUF`: Linux takes a whole buffer if there is any
 /// room.
 pub(super) const MARGIN: u32 = 1 << 17;
-/// Room that Linux reckons for the headers of a segment, and for what describes it.
+/// Room that Linux reserves for the headers and the descriptor of a segment.
 const HEADERS: u32 = 640;
 const BUFFER_HEAD: u32 = 256;
-/// Memory of one of Linux's send buffers beside its bytes.
+/// Memory of one of Linux's send buffers in addition to its bytes.
 const OVERHEAD: usize = 1280;

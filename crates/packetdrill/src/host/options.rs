@@ -38,7 +38,7 @@ impl Host {
                 }
             }
             "SO_RCVBUF" => {
-                // Linux doubles the value for its own needs and offers half of that.
+                // Linux doubles the value for its own needs and advertises half of that.
                 let size = size.max(1152);
                 socket.config.receive_buffer = size;
                 if let Some(link) = link {
@@ -57,7 +57,7 @@ impl Host {
                 socket.values.insert(name.to_owned(), number);
             }
             "TCP_NOTSENT_LOWAT" => {
-                // 0 is what the host has.
+                // 0 means the host's value.
                 let lowat = if number == 0 { self.settings.notsent_lowat } else { number as u32 };
                 socket.lowat = Some(lowat);
                 if let Some(link) = link {
@@ -209,7 +209,7 @@ impl Host {
     }
 }
 
-/// What a socket's options say; the host says the rest.
+/// Keep-alive from a socket's options, with the host's values for options that are not set.
 fn keep_alive(values: &BTreeMap<String, i64>, host: KeepAlive) -> Option<KeepAlive> {
     let value = |name| values.get(name).copied().filter(|value| *value > 0);
     let seconds =
@@ -236,7 +236,7 @@ const ERRORS: &[(&str, i64)] =
 const O_RDWR: i64 = 2;
 const O_NONBLOCK: i64 = 2048;
 
-/// Options that change nothing that a script can see.
+/// Options without an effect that a script can observe.
 const HARMLESS: &[&str] = &[
     "SO_REUSEADDR",
     "SO_REUSEPORT",
@@ -252,5 +252,5 @@ const HARMLESS: &[&str] = &[
     "TCP_QUICKACK",
 ];
 
-/// Options that are 0 unless they were set.
+/// Options that are 0 unless they are set.
 const KEPT: &[&str] = &["TCP_NODELAY", "TCP_NOTSENT_LOWAT", "TCP_USER_TIMEOUT", "SO_KEEPALIVE"];

@@ -10,7 +10,7 @@ use super::{File, Host};
 use crate::outcome::{Step, Stop};
 use crate::script::Value;
 
-/// What an epoll descriptor watches.
+/// The state of an epoll descriptor.
 #[derive(Debug, Default)]
 pub(super) struct Epoll {
     watched: BTreeMap<i64, Watch>,
@@ -22,14 +22,14 @@ struct Watch {
     events: Vec<String>,
     edge: bool,
     once: bool,
-    /// The number of wake-ups that were reported.
+    /// Number of wake-ups already reported.
     seen: Option<u64>,
-    /// What the program has stored, as the script writes it.
+    /// The program's data, as written in the script.
     data: Vec<(Option<String>, Value)>,
 }
 
 impl Host {
-    /// What is ready at a descriptor, by names without `POLL` or `EPOLL`.
+    /// The events ready at a descriptor, by name without `POLL` or `EPOLL`.
     fn readiness(&self, fd: i64) -> Vec<&'static str> {
         let mut ready = Vec::new();
         let Some(File::Socket(index)) = self.files.get(&fd) else { return ready };
@@ -213,7 +213,7 @@ impl Host {
     }
 }
 
-/// When a call with a time-out in milliseconds returns; `None` is never.
+/// When a call with a timeout in milliseconds returns; `None` is never.
 fn deadline(args: &Args<'_>, timeout: i64) -> Option<Instant> {
     let millis = u64::try_from(timeout).ok()?;
     Some(args.since + Duration::from_millis(millis.min(1_000_000_000)))

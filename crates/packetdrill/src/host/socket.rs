@@ -1,4 +1,4 @@
-//! Sockets and what becomes of them: socket, bind, listen, accept, connect, shutdown, close.
+//! Sockets and their life cycle: socket, bind, listen, accept, connect, shutdown, close.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,11 +13,11 @@ use crate::outcome::{Step, Stop};
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) stage: Stage,
-    /// What its connections begin with.
+    /// Configuration of its connections.
     pub(super) config: Config,
     pub(super) nonblocking: bool,
     pub(super) port: u16,
-    /// `SO_LINGER` with a time of 0: closing resets.
+    /// `SO_LINGER` with a time of 0: close sends a reset.
     pub(super) resets: bool,
     /// `TCP_CORK`.
     pub(super) cork: bool,
@@ -25,20 +25,20 @@ pub(super) struct Socket {
     pub(super) lowat: Option<u32>,
     /// `TCP_INQ`.
     pub(super) inq: bool,
-    /// How far the send buffer grows; `None` once `SO_SNDBUF` was set.
+    /// Limit up to which the send buffer grows; `None` once `SO_SNDBUF` was set.
     pub(super) most_buffer: Option<u32>,
     /// `TCP_USER_TIMEOUT`, once set.
     pub(super) user_timeout: Option<Duration>,
-    /// What was set and is only repeated by `getsockopt`.
+    /// Options that are stored only for `getsockopt`.
     pub(super) values: BTreeMap<String, i64>,
 }
 
-/// How far a socket is.
+/// State of a socket.
 #[derive(Debug)]
 pub(super) enum Stage {
     New,
     Listening {
-        /// Connections that wait to be accepted.
+        /// Connections waiting to be accepted.
         ready: VecDeque<usize>,
     },
     /// Index into `Host::links`.
@@ -46,7 +46,8 @@ pub(super) enum Stage {
 }
 
 impl Host {
-    /// The descriptor that a call returns: the one that the script names, else the lowest free.
+    /// Allocates the descriptor that a call returns: the one that the script names, else the lowest
+    /// free one.
     fn new_descriptor(&mut self, wanted: Option<i64>, file: File) -> i64 {
         let free = (3..).find(|fd| !self.files.contains_key(fd)).unwrap_or(i64::MAX);
         let fd = wanted.filter(|fd| *fd >= 0 && !self.files.contains_key(fd)).unwrap_or(free);
@@ -223,7 +224,7 @@ impl Host {
     }
 }
 
-/// The port that `bind` gives, and that `connect` calls.
+/// The port that `bind` assigns and `connect` dials.
 const LISTENING_PORT: u16 = 8080;
-/// The first port of a socket that connects.
+/// The first local port of connecting sockets.
 const EPHEMERAL_PORT: u16 = 49_152;

@@ -8,7 +8,7 @@ use super::{Host, Link};
 use crate::outcome::{Step, Stop};
 use crate::script::Value;
 
-/// What a program hands to a call: a number of bytes, or an address that is not mapped.
+/// A buffer that a program passes to a call: a number of bytes, or an unmapped address.
 struct Buffer {
     len: usize,
     null: bool,
@@ -69,7 +69,7 @@ impl Host {
             });
         }
         if let Some(message) = message {
-            // Linux counts the end of the stream as one byte where nothing is left but that.
+            // Linux counts the end of the stream as one byte if nothing else is left.
             let left = i64::from(link.connection.info().readable);
             let left = if left == 0 { i64::from(link.peer_closed) } else { left };
             check_control(args, message, inq.then_some(left))?;
@@ -124,7 +124,7 @@ impl Host {
                 break;
             }
             if link.held > 0 {
-                // Linux sends what it holds back when its timer runs out and nothing is in flight.
+                // Linux sends held-back bytes when its timer expires and nothing is in flight.
                 link.held_until.get_or_insert(self.now + rto);
                 link.held_for_more = !socket_corks;
             }
@@ -147,8 +147,9 @@ impl Host {
 }
 
 impl Link {
-    /// Takes up to `wanted` bytes from the program, at most one of Linux's buffers; `holds` keeps
-    /// those back that fill no segment. Linux looks for room only when it begins another buffer.
+    /// Takes up to `wanted` bytes from the program, at most one of Linux's buffers. `holds` keeps
+    /// back bytes that do not fill a segment. Linux checks for room only when it begins another
+    /// buffer.
     fn place(&mut self, wanted: usize, holds: bool) -> usize {
         let info = self.connection.info();
         let unit = self.unit();
@@ -174,13 +175,13 @@ impl Link {
         taken
     }
 
-    /// All bytes go to the connection, which is about to be closed.
+    /// Passes all bytes to the connection, which is about to be closed.
     pub(super) fn release_all(&mut self) {
         self.held += self.later.drain(..).sum::<usize>();
         self.release();
     }
 
-    /// Bytes that are held back go to the connection.
+    /// Passes held-back bytes to the connection.
     pub(super) fn release(&mut self) {
         self.hand_over(self.held);
         self.held_until = None;
@@ -189,7 +190,7 @@ impl Link {
 
     fn hand_over(&mut self, bytes: usize) {
         let mut data = Bytes::from(vec![0; bytes]);
-        // An error here means that the connection is over, which the next call tells.
+        // An error means that the connection is closed, which the next call reports.
         if let Ok(taken) = self.connection.write(&mut data) {
             self.held -= taken;
             self.written += taken as u64;
@@ -203,7 +204,7 @@ fn plain_buffer(args: &Args<'_>) -> Step<Buffer> {
     Ok(Buffer { len: args.size(2)?, null })
 }
 
-/// The sum of an I/O vector.
+/// The total length of an I/O vector.
 fn vector(args: &Args<'_>, iov: &[Value]) -> Step<Buffer> {
     let wrong = || Stop::invalid(args.line, "an I/O vector is a list of `{..., length}`");
     let mut len = 0;
@@ -223,8 +224,8 @@ fn message_buffer(args: &Args<'_>, message: &Value) -> Step<Buffer> {
     }
 }
 
-/// The control messages that the script expects: `TCP_CM_INQ` with the bytes that are left, or
-/// none.
+/// Compares the control messages that the script expects: `TCP_CM_INQ` with the number of unread
+/// bytes, or none.
 fn check_control(args: &Args<'_>, message: &Value, inq: Option<i64>) -> Step {
     let Some(Value::List(controls)) = field(message, "msg_control") else { return Ok(()) };
     for control in controls {

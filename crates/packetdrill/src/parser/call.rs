@@ -31,7 +31,7 @@ impl Parser<'_> {
         Ok(Call { end, name, args, result, errno })
     }
 
-    /// A remark between parentheses.
+    /// Skips a remark in parentheses.
     fn note(&mut self) -> Step {
         if !self.accept('(') {
             return Ok(());
@@ -93,7 +93,7 @@ impl Parser<'_> {
             Some(Kind::Text(text)) => {
                 let text = text.clone();
                 self.at += 1;
-                // A string may be abridged.
+                // A string may be abbreviated.
                 if self.peek() == Some(&Kind::Ellipsis) {
                     self.at += 1;
                 }
@@ -145,5 +145,5 @@ impl Parser<'_> {
     }
 }
 
-/// How deeply values may be nested.
+/// Limit of the nesting depth of values.
 const DEEPEST: usize = 32;

@@ -8,7 +8,7 @@ use crate::outcome::{Step, Stop};
 use crate::script::{Ecn, Packet, TcpOption};
 
 impl Parser<'_> {
-    /// What follows `<` or `>`.
+    /// Parses a packet after `<` or `>`.
     pub(super) fn packet(&mut self) -> Step<Packet> {
         let ecn = self.ip_info()?;
         self.encapsulation()?;
@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(Packet { ecn, flags, seq, len: u32::from(len), ack, window, options, ports })
     }
 
-    /// `[noecn]`, `(ttl 64)` and their like.
+    /// Parses `[noecn]`, `(ttl 64)` and similar.
     fn ip_info(&mut self) -> Step<Option<Ecn>> {
         let close = match self.peek() {
             Some(Kind::Mark('[')) => ']',
@@ -63,7 +63,7 @@ impl Parser<'_> {
         Ok(ecn)
     }
 
-    /// Anything but TCP over IP.
+    /// Refuses everything other than TCP over IP.
     fn encapsulation(&self) -> Step {
         let Some(Kind::Word(word)) = self.peek() else { return Ok(()) };
         let what = match word.as_str() {
@@ -117,9 +117,9 @@ impl Parser<'_> {
         Ok(if self.accept('.') { flags.with(Flags::ACK) } else { flags })
     }
 
-    /// Options between `<` and `>`; none at all is an empty list.
+    /// Parses the options between `<` and `>`; without them, returns an empty list.
     fn options(&mut self) -> Step<Option<Vec<TcpOption>>> {
-        // The next event may begin with a time, never with `<`.
+        // The next event may begin with a time, but never with `<`.
         if !self.accept('<') {
             return Ok(Some(Vec::new()));
         }

@@ -1,4 +1,4 @@
-//! A script's sequence numbers and timestamps, and those of a connection.
+//! Maps sequence numbers and timestamps between a script and a connection.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use bytes::Bytes;
 
 use crate::script::{Ecn, Packet, TcpOption};
 
-/// The numbers of one connection.
+/// The mapping of one connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mapping {
     /// Our initial sequence number.
     iss: u32,
-    /// That of the script, once its SYN or SYN-ACK was seen.
+    /// The script's initial sequence number, once its SYN or SYN-ACK was seen.
     script_iss: u32,
     /// The peer's initial sequence number, which the runner chooses.
     irs: u32,
     script_irs: u32,
-    /// TSval that we have sent, by what the script calls it.
+    /// TSval that we have sent, by the script's value.
     values: BTreeMap<u32, u32>,
-    /// TSval of the connection less that of the script.
+    /// Difference between the connection's TSval and the script's.
     offset: Option<u32>,
 }
 
@@ -36,14 +36,14 @@ impl Mapping {
         Self { iss: iss.0, irs: IRS.wrapping_sub(index as u32 * 0x0200_0000), ..Self::default() }
     }
 
-    /// A SYN of another connection with the same ports, in this one's numbers.
+    /// A SYN of another connection with the same ports, in this connection's numbers.
     pub(super) fn later_syn(&self, packet: &Packet) -> Segment {
         let above = packet.seq.wrapping_sub(self.script_irs);
         let syn = self.clone().inbound(packet);
         Segment { seq: syn.seq + above, ..syn }
     }
 
-    /// The segment that a packet of the script stands for.
+    /// Converts a packet of the script to a segment.
     pub(super) fn inbound(&mut self, packet: &Packet) -> Segment {
         let syn = packet.flags.contains(Flags::SYN);
         if syn {
@@ -84,7 +84,7 @@ impl Mapping {
             seq: SeqNumber(seq),
             ack: SeqNumber(ack),
             flags: packet.flags,
-            // SEG.WND 65535 is what packetdrill sends where a script names none.
+            // packetdrill sends a window of 65535 if the script names none.
             window: packet.window.unwrap_or(u16::MAX),
             options,
             payload: Bytes::from(vec![0; packet.len as usize]),
@@ -93,7 +93,7 @@ impl Mapping {
         }
     }
 
-    /// The script's SYN or SYN-ACK names our initial sequence number.
+    /// Learns our initial sequence number from the script's SYN or SYN-ACK.
     pub(super) fn learn(&mut self, packet: &Packet, segment: &Segment) {
         if packet.flags.contains(Flags::SYN) && segment.flags.contains(Flags::SYN) {
             self.script_iss = packet.seq;
@@ -108,15 +108,15 @@ impl Mapping {
         }
     }
 
-    /// Our TSval as the script would call it.
+    /// Converts our TSval to the script's value.
     pub(super) fn timestamp(&self, value: u32) -> u32 {
         value.wrapping_sub(self.offset.unwrap_or(0))
     }
 
-    /// A segment of ours in the script's numbers.
+    /// Converts a segment of ours to the script's numbers.
     pub(super) fn outbound(&self, segment: &Segment) -> Seen {
-        // The numbers of a SYN are those of the script as they stand, the others count from the
-        // initial ones.
+        // The numbers of a SYN are absolute in the script; others are relative to the initial
+        // numbers.
         let syn = segment.flags.contains(Flags::SYN);
         let (base, peer) = if syn { (self.script_iss, self.script_irs) } else { (0, 0) };
         let theirs = |seq: SeqNumber| SeqNumber(seq.0.wrapping_sub(self.irs));
@@ -134,5 +134,6 @@ impl Mapping {
     }
 }
 
-/// The peer's first sequence number: the sequence numbers of most scripts wrap around.
+/// The peer's initial sequence number, chosen so that the sequence numbers of most scripts wrap
+/// around.
 const IRS: u32 = u32::MAX - 7_000;

@@ -1,4 +1,4 @@
-//! Segments that arrive, and segments that must leave.
+//! Handles arriving segments, and compares segments that must leave.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::outcome::{Step, Stop};
 use crate::script::{Packet, TcpOption};
 
 impl Runner<'_> {
-    /// A packet of the script arrives.
+    /// Delivers a packet of the script.
     pub(super) fn inbound(&mut self, line: usize, packet: &Packet) -> Step {
         let named = packet.ports.map(|(from, to)| self.host.find((to, from)));
         let link = match named {
@@ -51,7 +51,7 @@ impl Runner<'_> {
         self.mappings.entry(link).or_insert_with(|| Mapping::new(iss, link))
     }
 
-    /// A segment must leave, or several that make up the packet of the script.
+    /// Checks that a segment leaves, or several that together form the packet of the script.
     pub(super) fn outbound(&mut self, line: usize, packet: &Packet, when: When) -> Step {
         let limit =
             if when.any { when.to + PATIENCE * 1800 } else { when.to + self.tolerance(when.to) + PATIENCE };
@@ -90,7 +90,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The next segment that leaves by `limit`.
+    /// Returns the next segment that leaves by `limit`.
     fn next_sent(&mut self, limit: Instant) -> Step<Option<Sent>> {
         loop {
             if let Some(sent) = self.host.sent.pop_front() {
@@ -116,8 +116,8 @@ impl Runner<'_> {
         Err(Stop::failed(line, message))
     }
 
-    /// Compares one segment; `before` bytes of the packet have left, `whole` says that it ends
-    /// here.
+    /// Compares one segment. `before` bytes of the packet have left already; `whole` means that
+    /// this segment ends the packet.
     fn compare(
         &self,
         packet: &Packet,
@@ -132,7 +132,8 @@ impl Runner<'_> {
             return Err("it belongs to another connection".to_owned());
         }
         for (flag, name) in FLAGS {
-            // FIN ends what is sent in several segments, CWR begins it.
+            // If a packet is sent in several segments, FIN is in the last one and CWR in the first
+            // one.
             let here = match flag {
                 Flags::FIN => whole,
                 Flags::CWR => before == 0,
@@ -143,8 +144,8 @@ impl Runner<'_> {
                 return Err(format!("{name} differs"));
             }
         }
-        // PSH must be there at the end of what was written (RFC 9293 section 3.9.1.2); where more
-        // waits to be sent, it is up to the sender, and Linux sets it by how it builds its buffers.
+        // PSH is required at the end of the written data (RFC 9293 section 3.9.1.2). If more data
+        // waits, it is optional, and Linux sets it depending on how it builds its buffers.
         let push = segment.flags.contains(Flags::PSH);
         if packet.flags.contains(Flags::PSH)
             && !push
@@ -178,7 +179,7 @@ impl Runner<'_> {
         self.compare_options(packet, sent, seen)
     }
 
-    /// Options as a set: where padding stands is not compared.
+    /// Compares options as a set; the position of padding is ignored.
     fn compare_options(&self, packet: &Packet, sent: &Sent, seen: &Seen) -> Result<(), String> {
         let Some(wanted) = &packet.options else { return Ok(()) };
         let ours = &sent.segment.options;
@@ -222,7 +223,7 @@ impl Runner<'_> {
         }
     }
 
-    /// A segment of ours as a script would say it.
+    /// Formats a segment of ours in the notation of scripts.
     fn describe_sent(&self, sent: &Sent, seen: &Seen) -> String {
         let segment = &sent.segment;
         let ours = &segment.options;
@@ -251,7 +252,7 @@ impl Runner<'_> {
     }
 }
 
-/// The flags that must be those of the script.
+/// The flags that must match the script.
 const FLAGS: [(Flags, &str); 6] = [
     (Flags::SYN, "SYN"),
     (Flags::RST, "RST"),
@@ -261,7 +262,7 @@ const FLAGS: [(Flags, &str); 6] = [
     (Flags::CWR, "CWR"),
 ];
 
-/// A packet as a script says it.
+/// Formats a packet in the notation of scripts.
 fn describe(packet: &Packet) -> String {
     let mut out = String::new();
     let flags = format!("{:?}", packet.flags);

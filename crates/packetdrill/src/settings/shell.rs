@@ -1,6 +1,6 @@
-//! The little of a shell that scripts use.
+//! The subset of shell syntax that scripts use.
 
-/// The commands of `text` as words: quotes are taken off, `$((a*b))` is computed.
+/// The commands of `text` as words, with quotes removed and `$((a*b))` evaluated.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     let text = text.replace("\\\n", " ");
     let mut all = Vec::new();

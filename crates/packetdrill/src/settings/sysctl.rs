@@ -6,8 +6,8 @@ use anabranch_core::time::Duration;
 use super::{Settings, shell};
 use crate::outcome::{Step, Stop};
 
-/// What the script `defaults.sh` beside packetdrill's scripts sets, as far as it has a meaning
-/// here.
+/// The settings of `defaults.sh`, which accompanies packetdrill's scripts, as far as they are
+/// meaningful here.
 pub(super) const DEFAULTS: &[(&str, &str)] = &[
     ("net.ipv4.tcp_rmem", "4096 540000 15728640"),
     ("net.ipv4.tcp_wmem", "4096 262144 4194304"),
@@ -36,7 +36,8 @@ impl Settings {
         match name.unwrap_or(&key) {
             "tcp_rmem" | "rmem_max" => {
                 let Some(max) = numbers.last() else { return Err(bad()) };
-                // __tcp_select_window(): the shift that lets 16 bits say the largest buffer.
+                // __tcp_select_window(): the smallest shift with which 16 bits can express the
+                // largest buffer.
                 config.window_scale = Some(max.max(&1).ilog2().saturating_sub(15).min(14) as u8);
             }
             "tcp_wmem" => {
@@ -48,7 +49,7 @@ impl Settings {
             "tcp_timestamps" => config.timestamps = number()? != 0,
             "tcp_sack" => config.sack = if number()? == 0 { SackRole::Off } else { SackRole::Both },
             "tcp_dsack" => config.dsack = number()? != 0,
-            // Linux has no setting for timestamps and D-SACK as signs of a spurious time-out.
+            // Linux has no setting to use timestamps or D-SACK for detecting a spurious timeout.
             "tcp_frto" => config.undo = number()? != 0,
             "tcp_window_scaling" => {
                 config.window_scale = if number()? == 0 { None } else { config.window_scale.or(Some(7)) };
@@ -93,7 +94,8 @@ impl Settings {
         Ok(())
     }
 
-    /// What Linux has no setting for: `anabranch.*`, which only scripts of this project use.
+    /// Settings without a counterpart in Linux: `anabranch.*`, used only by scripts of this
+    /// project.
     fn own(&mut self, line: usize, name: &str, value: &str) -> Step {
         let bad = || Stop::invalid(line, format_args!("`{value}` is not a value of `anabranch.{name}`"));
         let number = || value.trim().parse::<u16>().map_err(|_| bad());
@@ -101,7 +103,8 @@ impl Settings {
         match name {
             "initial_window" => config.initial_window = InitialWindow::Segments(number()?),
             "rfc6928_window" => config.initial_window = InitialWindow::Rfc6928,
-            // Milliseconds that an acknowledgement waits for a second segment; 0 is no delay.
+            // Time in milliseconds that an acknowledgement waits for a second segment; 0 is no
+            // delay.
             "delayed_ack" => {
                 config.delayed_ack = match number()? {
                     0 => DelayedAck::Off,
@@ -132,7 +135,8 @@ impl Settings {
     }
 }
 
-/// Settings that change nothing that a script can see of this TCP, or choose what it has anyway.
+/// Settings without an effect that a script can observe, or that select the only behaviour
+/// available.
 const WITHOUT_EFFECT: &[&str] = &[
     "ip_local_port_range",
     "tcp_abort_on_overflow",

@@ -1,8 +1,8 @@
-//! What the emulated host has of Linux beside TCP.
+//! Behaviour of the emulated host outside of TCP.
 
 use anabranch_packetdrill::{Outcome, run};
 
-/// A script that goes on after a listener has accepted descriptor 4. The round trip is 100 ms.
+/// A script that continues after a listener has accepted descriptor 4. The round trip is 100 ms.
 fn after_accept(rest: &str) -> Outcome {
     run(&format!(
         "`sysctl -q net.ipv4.tcp_wmem=\"4096 50000 4194304\"`\n\
@@ -53,7 +53,7 @@ fn the_error_queue_has_timestamps_of_writes() {
 }
 
 /// 50,000 bytes of memory hold a buffer of 30 segments as long as there is any room. Two windows of
-/// 80 segments, at 2304 bytes each, hold 12 of them.
+/// 80 segments, at 2304 bytes each, hold 12 such buffers.
 #[test]
 fn a_send_buffer_grows_with_the_window() {
     let outcome = after_accept(

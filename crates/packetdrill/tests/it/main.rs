@@ -1,4 +1,4 @@
-//! The project's own scripts, and what scripts must not do to the runner.
+//! The project's own scripts, and robustness of the runner.
 
 mod host;
 mod robust;
@@ -6,7 +6,7 @@ mod scripts;
 
 use std::path::{Path, PathBuf};
 
-/// The project's own scripts, in the order of their names.
+/// The project's own scripts, sorted by name.
 fn own_scripts() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/packetdrill");
     let mut all = Vec::new();

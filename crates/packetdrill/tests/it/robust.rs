@@ -1,4 +1,4 @@
-//! No text makes the runner panic or run for ever.
+//! No text makes the runner panic or run forever.
 
 use anabranch_packetdrill::{Outcome, run};
 use anabranch_testkit::prng::Prng;
@@ -58,7 +58,7 @@ fn scripts_with_random_changes() {
     }
 }
 
-/// As a full disk leaves it: a script that tests nothing does not pass.
+/// As left by a full disk: a script that tests nothing does not pass.
 #[test]
 fn scripts_without_events() {
     for text in

@@ -1,4 +1,4 @@
-//! Guards against each other, and against somebody in between.
+//! Tests of guards against each other, and against an attacker between them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::sender::Acquaintance;
 
 const TRANSFER: TransferId = TransferId(0x0102_0304_0506_0708);
 
-/// Greetings are numbered from 1.
+/// A clock under which greetings are numbered from 1.
 fn first() -> u64 {
     1
 }
 
-/// Greetings of one sender are numbered upwards, whatever transfer they are for.
+/// A clock that advances with each call: numbers of one sender's greetings rise across transfers.
 fn later() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     NUMBER.fetch_add(1, Ordering::Relaxed)
@@ -59,7 +59,7 @@ fn setsyn(session: u8) -> Bytes {
     octets(&Message::SetSyn(SetSyn { join: join(session), destination }))
 }
 
-/// All that a guard has for its socket.
+/// Everything that a guard has for its socket.
 fn sent(guard: &mut Guard) -> Bytes {
     let mut all = BytesMut::new();
     while let Some(octets) = guard.poll_transmit() {
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// The control stream, up to the request.
+    /// Runs the handshake of the control stream, up to the request.
     fn greet(&self) -> (Guard, Guard) {
         let (mut a, mut b) = (Guard::control(&self.sender).unwrap(), Guard::node(&self.node));
         a.write(request()).unwrap();
@@ -96,7 +96,7 @@ impl World {
         (a, b)
     }
 
-    /// A session's three guards; `told` is what the gateway says to the node.
+    /// The three guards of a session; `told` is what the gateway sends to the node.
     fn session(&self, number: u8) -> (Guard, Guard, Guard) {
         let mut a = Guard::session(&self.sender, key(2).public()).unwrap();
         a.write(setsyn(number)).unwrap();
@@ -152,7 +152,7 @@ fn a_shared_key_serves_as_well_and_another_does_not() {
     };
     assert_eq!(greet(shared), Ok(Some(request())));
     assert_eq!(greet(SharedKey::from_octets([8; 32])), Err(Refused::Stranger));
-    // A key pair does not help where only a shared key is known.
+    // A key pair does not help if the node accepts only a pre-shared key.
     let world = World::new();
     let mut b = Guard::node(&node);
     assert_eq!(b.read(sent(&mut Guard::control(&world.sender).unwrap())), Err(Refused::Stranger));
@@ -165,13 +165,13 @@ fn strangers_are_refused_by_node_and_gateway_alike() {
     let stranger = SenderKeys::new(key(7), Acquaintance::Known(key(3).public()), first);
     let mut a = Guard::control(&stranger).unwrap();
     assert_eq!(Guard::node(&world.node).read(sent(&mut a)), Err(Refused::Stranger));
-    // Somebody who takes another node for ours.
+    // A sender that expects another node's key.
     let lost = SenderKeys::new(key(1), Acquaintance::Known(key(4).public()), first);
     assert_eq!(
         Guard::node(&world.node).read(sent(&mut Guard::control(&lost).unwrap())),
         Err(Refused::Stranger)
     );
-    // A greeting for a node is none for a gateway, even where both have the same key.
+    // A greeting for a node is not valid at a gateway, even if both have the same key.
     let same = Doorkeeper::new(key(3), [key(1).public()]);
     assert_eq!(
         Guard::gateway(&same).read(sent(&mut Guard::control(&world.sender).unwrap())),
@@ -191,7 +191,7 @@ fn plaintext_is_refused_where_encryption_was_agreed() {
     assert_eq!(Guard::node(&world.node).read(request()), Err(Refused::Garbled));
     assert_eq!(Guard::gateway(&world.door).read(setsyn(0)), Err(Refused::Garbled));
     assert_eq!(Guard::node(&world.node).read(join_octets(join(0))), Err(Refused::Unasked));
-    // An old node that answers in plaintext is no node of ours.
+    // A node of an older version that answers in plaintext is refused.
     let mut a = Guard::control(&world.sender).unwrap();
     assert!(a.read(Bytes::from_static(&[0x20, 0x50, 0, 0])).is_err());
 }
@@ -213,16 +213,15 @@ fn what_was_said_once_does_not_count_again() {
     assert!(node.read(told(join(0)).into()).is_ok());
     assert_eq!(Guard::node(&world.node).read(told(join(0)).into()), Err(Refused::Replayed));
     assert_eq!(Guard::node(&world.node).read(told(join(1)).into()), Err(Refused::Tampered));
-    // A gateway that says otherwise of the session than its sender.
+    // A gateway that changes the parameters of the session.
     let other = Join { sessions: 15, ..join(0) };
     assert_eq!(Guard::node(&world.node).read(told(other).into()), Err(Refused::Tampered));
-    // Under the keys of another handshake, which the same sender has made since.
+    // Under the keys of another handshake of the same sender.
     world.greet();
     assert_eq!(Guard::node(&world.node).read(told(join(0)).into()), Err(Refused::Tampered));
 }
 
-/// What a recorded greeting gets at a node: nothing, again and again, also from a node that was
-/// started anew.
+/// A recorded greeting gets no answer when it is replayed, even from a node that was restarted.
 #[test]
 fn a_greeting_is_answered_once_by_a_node_and_by_the_one_started_after_it() {
     let stored = Arc::new(Mutex::new(BTreeMap::new()));
@@ -241,7 +240,7 @@ fn a_greeting_is_answered_once_by_a_node_and_by_the_one_started_after_it() {
     let node = start(named());
     let known = SenderKeys::new(key(1), Acquaintance::Known(key(3).public()), first);
     let greetings: Vec<Bytes> = (0..5).map(|_| sent(&mut Guard::control(&known).unwrap())).collect();
-    // They may come in any order.
+    // Replays may arrive in any order.
     for greeting in greetings.iter().rev() {
         let mut guard = Guard::node(&node);
         assert_eq!(guard.read(greeting.clone()), Ok(None));
@@ -260,7 +259,7 @@ fn a_greeting_is_answered_once_by_a_node_and_by_the_one_started_after_it() {
     assert_eq!(Guard::node(&node).read(sent(&mut Guard::control(&known).unwrap())), Ok(None));
 }
 
-/// A sender of an older version does not number its greetings to a node. It is served.
+/// A sender of an older version does not number its greetings to a node. The node serves it.
 #[test]
 fn a_greeting_without_a_number_is_answered() {
     let world = World::new();
@@ -302,8 +301,8 @@ fn a_greeting_is_served_once_by_a_gateway_and_by_the_one_started_after_it() {
     assert!(matches!(Guard::gateway(&start()).read(greetings[2].clone()), Ok(Some(_))));
 }
 
-/// A push that goes on for long is not older than one that began after it: numbers follow the
-/// clock, not the beginning.
+/// Numbers follow the clock, not the start of the process, so a long push is not older than a push
+/// that began after it.
 #[test]
 fn numbers_of_greetings_follow_the_clock_and_never_repeat() {
     static CLOCK: AtomicU64 = AtomicU64::new(0);
@@ -318,7 +317,7 @@ fn numbers_of_greetings_follow_the_clock_and_never_repeat() {
     assert_eq!([5, 5, 100, 90, 100, 200, u64::MAX].map(at), [5, 6, 100, 101, 102, 200, u64::MAX]);
 }
 
-/// One sender's key is revoked while it sends.
+/// The key of one sender is revoked while it sends.
 #[test]
 fn a_key_that_is_revoked_ends_its_streams_and_begins_no_others() {
     let world = World::new();
@@ -347,7 +346,7 @@ fn a_key_that_is_revoked_ends_its_streams_and_begins_no_others() {
     assert_eq!(Guard::gateway(&world.door).read(next), Err(Refused::Stranger));
 }
 
-/// Each holder of a pre-shared key of its own is a sender of its own.
+/// Holders of different pre-shared keys count as different senders.
 #[test]
 fn holders_of_different_pre_shared_keys_are_told_apart() {
     let [one, two, none] = [11, 12, 13].map(|octet| SharedKey::from_octets([octet; 32]));
@@ -365,7 +364,7 @@ fn holders_of_different_pre_shared_keys_are_told_apart() {
     assert_eq!(ask(&one), Ok(()));
 }
 
-/// A sender that asks for any number of transfers pushes out only its own.
+/// A sender that requests many transfers evicts only its own keys.
 #[test]
 fn no_number_of_requests_evicts_another_sender_s_keys() {
     let senders = [1, 6].map(key);
@@ -387,7 +386,7 @@ fn no_number_of_requests_evicts_another_sender_s_keys() {
     assert_eq!(kept, 2 * 8, "what is kept for each is bounded");
 }
 
-/// Pushes that wait under the same key, say, while one runs and the node's owner is asked about
+/// Several pushes under one key may wait while one transfer runs and the node's owner decides about
 /// another.
 #[test]
 fn no_request_evicts_the_keys_of_a_live_transfer() {
@@ -415,7 +414,7 @@ fn no_request_evicts_the_keys_of_a_live_transfer() {
     assert!(node.of(TRANSFER).is_none(), "it is over");
 }
 
-/// Asks for a transfer.
+/// Requests a transfer.
 fn ask(sender: &Arc<SenderKeys>, node: &Arc<NodeKeys>, transfer: TransferId) -> Result<(), Refused> {
     let (mut a, mut b) = (Guard::control(sender).unwrap(), Guard::node(node));
     b.read(sent(&mut a))?;
@@ -452,8 +451,8 @@ fn a_transfer_belongs_to_the_sender_that_asked_for_it() {
     assert!(ask(one).is_ok());
 }
 
-/// The first octet and the length say enough: a stranger cannot make anybody wait, or keep 64 KiB,
-/// for a greeting that cannot be.
+/// The type byte and the length suffice to refuse an invalid greeting: a stranger cannot make a
+/// peer wait or buffer 64 KiB.
 #[test]
 fn a_greeting_of_a_length_that_cannot_be_is_refused_before_it_has_come() {
     let world = World::new();
@@ -472,7 +471,7 @@ fn a_greeting_of_a_length_that_cannot_be_is_refused_before_it_has_come() {
     }
 }
 
-/// SET numbers sessions from 0 to 254. Each may begin once, whatever the others do.
+/// SET numbers sessions from 0 to 254. Each may begin once, independently of the others.
 #[test]
 fn every_session_of_a_transfer_begins_once() {
     let world = World::new();
@@ -495,8 +494,8 @@ fn every_session_of_a_transfer_begins_once() {
     }
 }
 
-/// A sender that gives a session a number for the second time is refused before anything is sealed
-/// with it: under the same keys both would use the same nonces.
+/// A sender that reuses a session number is refused before anything is sealed with it: under the
+/// same keys both sessions would use the same nonces.
 #[test]
 fn a_session_number_is_sealed_with_once_under_the_same_keys() {
     let world = World::new();
@@ -512,22 +511,22 @@ fn a_session_number_is_sealed_with_once_under_the_same_keys() {
         assert!(begin(session).is_ok(), "session {session}");
     }
     for session in 0..=255 {
-        // Number 255 is the control stream's, and no message has it.
+        // Number 255 belongs to the control stream, and no message carries it.
         assert!(begin(session).is_err(), "session {session}");
     }
     assert_eq!(begin(254), Err(Refused::Repeated));
-    // The keys of another handshake have nonces of their own.
+    // The keys of another handshake have their own nonces.
     world.greet();
     assert!(begin(254).is_ok());
 }
 
-/// What the socket does not take yet waits, and is counted: by that number the machine knows when
-/// to stop.
+/// Bytes that the socket does not take yet are counted, so that the machine knows when to stop
+/// writing.
 #[test]
 fn what_waits_shares_records_and_is_counted_until_it_is_handed_out() {
     let world = World::new();
     let (mut a, _) = world.greet();
-    // Before the node's first answer its buffer is not known, and records are short.
+    // Before the node's first answer its buffer is unknown, and records are short.
     a.write(vec![0; 300].into()).unwrap();
     let records = std::iter::from_fn(|| a.poll_transmit()).map(|record| record.len());
     assert_eq!(records.collect::<Vec<_>>(), [256 + OVERHEAD, 44 + OVERHEAD]);
@@ -575,7 +574,7 @@ fn a_stream_that_ends_within_a_record_is_cut_short() {
     assert_eq!(b.end(), Err(Refused::Truncated));
 }
 
-/// All that a sender puts on a session, whole: greeting and records.
+/// All bytes that a sender writes on a session: greeting and records.
 fn recorded(pieces: &[usize]) -> (World, Bytes, Vec<u8>) {
     let world = World::new();
     world.greet();
@@ -591,7 +590,7 @@ fn recorded(pieces: &[usize]) -> (World, Bytes, Vec<u8>) {
     (world, wire.freeze(), plain)
 }
 
-/// What the node's machine gets of what the sender has sent, cut into pieces at `cuts`.
+/// What the node's machine receives if the sender's bytes arrive cut into pieces at `cuts`.
 fn received(world: &World, wire: &Bytes, cuts: &[usize]) -> (Vec<u8>, Result<(), Refused>) {
     let (mut gateway, mut node) = (Guard::gateway(&world.door), Guard::node(&world.node));
     let mut plain = Vec::new();
@@ -634,8 +633,8 @@ proptest! {
         prop_assert_eq!(received(&world, &wire, &cuts), (plain, Ok(())));
     }
 
-    /// Whatever is changed, the node never gets an octet that the sender has not written in this
-    /// place.
+    /// Whatever is changed, the node never accepts a byte that the sender has not written at this
+    /// position.
     #[test]
     fn what_is_changed_is_refused(
         pieces in prop::collection::vec(1_usize..2_000, 1..5),
@@ -684,8 +683,8 @@ fn the_documented_example_holds() {
     }
 }
 
-/// The table of promises in docs/explanation/set-security.md: each row names tests by crate,
-/// modules and function.
+/// Each row of the table of promises in docs/explanation/set-security.md names tests by crate,
+/// modules and function. All of them must exist.
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let page = include_str!("../../../../docs/explanation/set-security.md");
@@ -711,7 +710,7 @@ fn every_promise_names_a_test_that_exists() {
     assert!(rows > 20, "{rows} promises with tests");
 }
 
-/// What the check above goes by: functions that run as tests, in the modules in which they are.
+/// Only functions that run as tests count, in the modules that contain them.
 #[test]
 fn a_promise_is_kept_by_a_test_and_by_no_other_function() {
     let tests = tests_of(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), "secure");
@@ -728,7 +727,7 @@ fn a_promise_is_kept_by_a_test_and_by_no_other_function() {
     assert_eq!(found, HashSet::from(["a::b::yes".to_owned()]));
 }
 
-/// All tests of a crate: its name, the modules without those called `tests`, and the function.
+/// All tests of a crate: its name, the modules without those named `tests`, and the function.
 fn tests_of(crates: &Path, member: &str) -> HashSet<String> {
     let folder = crates.join(member);
     let entries = std::fs::read_dir(folder.join("tests")).into_iter().flatten();
@@ -742,9 +741,9 @@ fn tests_of(crates: &Path, member: &str) -> HashSet<String> {
     found
 }
 
-/// The tests in the text of `module`, and in the modules that it declares, whose files are in
-/// `folder`. It relies on rustfmt: one item begins a line, and the brace that closes a module is as
-/// far to the left as the module.
+/// The tests in the text of `module` and in the modules that it declares, whose files are in
+/// `folder`. It relies on rustfmt: an item begins its line, and the closing brace of a module is
+/// indented as the module is.
 fn tests_in(text: &str, folder: &Path, module: &str, found: &mut HashSet<String>) {
     let join = |path: &str, name: &str| match name {
         "tests" => path.to_owned(),
@@ -773,7 +772,7 @@ fn tests_in(text: &str, folder: &Path, module: &str, found: &mut HashSet<String>
                 within.push((indented, join(&path, name), folder.join(name)));
             } else if let Some(name) = name.strip_suffix(';') {
                 let files = [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")];
-                // A module with `#[path]` has its tests elsewhere; none of them is named.
+                // A module with `#[path]` has its tests elsewhere; the table names none of them.
                 if let Some(file) = files.iter().find(|file| file.is_file()) {
                     let text = std::fs::read_to_string(file).unwrap();
                     tests_in(&text, &folder.join(name), &join(&path, name), found);
@@ -790,7 +789,7 @@ fn tests_in(text: &str, folder: &Path, module: &str, found: &mut HashSet<String>
     }
 }
 
-/// The gateway puts more than a SETACK into its answer.
+/// The gateway sends more than a SETACK in its answer.
 #[test]
 fn a_gateway_says_no_more_than_a_setack() {
     use anabranch_wire::set::{Ack, Refuse, RefuseReason};
@@ -809,8 +808,7 @@ fn a_gateway_says_no_more_than_a_setack() {
     }
 }
 
-/// The first of two pre-shared keys in one file is removed from it, which gives its name to the
-/// second.
+/// The first of two pre-shared keys in a file is removed, so the second takes over its name.
 #[test]
 fn a_pre_shared_key_whose_name_another_gets_ends_its_streams() {
     let (bad, good) = (SharedKey::from_octets([8; 32]), SharedKey::from_octets([9; 32]));

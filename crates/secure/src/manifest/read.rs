@@ -1,4 +1,4 @@
-//! Octets to manifests.
+//! Parses envelopes and manifests.
 
 use sha2::{Digest, Sha256};
 
@@ -18,13 +18,13 @@ mod major {
     pub(super) const TAG: u8 = 6;
 }
 
-/// null.
+/// The encoding of null.
 const NULL: u8 = 0xf6;
 
-/// CBOR items one after another, of a part of the envelope that errors name.
+/// A cursor over a sequence of CBOR items in a named part of the envelope.
 ///
-/// It is not `minicbor`'s decoder, which takes heads that are longer than they need to be, and
-/// twice the text on a small node.
+/// `minicbor`'s decoder is not used: it accepts heads that are longer than necessary, and needs
+/// twice the code size on a small node.
 struct Items<'a> {
     octets: &'a [u8],
     at: usize,
@@ -40,17 +40,17 @@ impl<'a> Items<'a> {
         BadEnvelope::Malformed(self.part)
     }
 
-    /// The type of the next item, if there is one.
+    /// Type of the next item, if there is one.
     fn next_major(&self) -> Option<u8> {
         self.octets.get(self.at).map(|head| head >> 5)
     }
 
-    /// Type and argument of the next item, whose head must be the shortest that there is.
+    /// Type and argument of the next item. The head must have the shortest encoding.
     #[inline(never)]
     fn head(&mut self) -> Option<(u8, u64)> {
         let (first, rest) = self.octets.get(self.at..)?.split_first()?;
         let short = first & 31;
-        // Others are of a length that is not said, or reserved.
+        // Other values are reserved, or mean an indefinite length.
         let (n, least) = match short {
             0..=23 => (0, 0),
             24 => (1, 24),
@@ -64,10 +64,11 @@ impl<'a> Items<'a> {
             n => rest.get(..n)?.iter().fold(0, |value: u64, octet| value << 8 | u64::from(*octet)),
         };
         self.at += 1 + n;
+        // A head that is longer than necessary is not deterministic.
         (argument >= least).then_some((first >> 5, argument))
     }
 
-    /// The argument of the next item, which has to be of this type.
+    /// Argument of the next item, which must have this type.
     fn argument(&mut self, of: u8) -> Read<u64> {
         match self.head() {
             Some((major, argument)) if major == of => Ok(argument),
@@ -87,7 +88,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// The octets of a string of this type.
+    /// Bytes of the next item, a string of this type.
     #[inline(never)]
     fn string(&mut self, of: u8) -> Read<&'a [u8]> {
         let length = self.argument(of)?;
@@ -106,12 +107,12 @@ impl<'a> Items<'a> {
         self.bytes()?.try_into().map_err(|_| self.malformed())
     }
 
-    /// A text, which nobody reads.
+    /// Skips a text, which must be valid UTF-8.
     fn text(&mut self) -> Read<()> {
         core::str::from_utf8(self.string(major::TEXT)?).map(drop).map_err(|_| self.malformed())
     }
 
-    /// suit-text, or what is left of it when it was cut off (section 8.6 of the draft).
+    /// Skips suit-text, or its digest if the text was severed (section 8.6 of the draft).
     fn text_or_its_digest(&mut self) -> Read<()> {
         if self.next_major() == Some(major::BYTES) {
             return self.bytes().map(drop);
@@ -140,12 +141,13 @@ impl<'a> Items<'a> {
         if is_null { Ok(()) } else { Err(self.malformed()) }
     }
 
-    /// Each key of a map, in the order that is deterministic.
+    /// Visits each key of a map, in deterministic order.
     fn keys(&mut self, value: &mut dyn FnMut(&mut Self, u64) -> Read<()>) -> Read<()> {
         let entries = self.argument(major::MAP)?;
         let mut last = None;
         for _ in 0..entries {
             let key = self.uint()?;
+            // Keys must rise: that is the deterministic order, and no key occurs twice.
             if last.is_some_and(|last| key <= last) {
                 return Err(self.malformed());
             }
@@ -164,12 +166,12 @@ impl<'a> Items<'a> {
     }
 }
 
-/// For messages.
+/// Converts a number for an error message.
 fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A SUIT_Digest by SHA-256.
+/// Reads a SUIT_Digest with SHA-256.
 fn digest(octets: &[u8]) -> Read<[u8; 32]> {
     let mut items = Items::of(octets, "a digest");
     items.pair()?;
@@ -182,7 +184,7 @@ fn digest(octets: &[u8]) -> Read<[u8; 32]> {
     Ok(sha256)
 }
 
-/// Once, and not again.
+/// Stores a value that may occur only once.
 fn set<T>(place: &mut Option<T>, value: T, name: &'static str) -> Read<()> {
     if place.replace(value).is_some() { Err(BadEnvelope::Twice(name)) } else { Ok(()) }
 }
@@ -200,9 +202,10 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
             label::MANIFEST => {
                 let begin = items.at;
                 let content = items.bytes()?;
+                // The digest covers the byte string with its head.
                 manifest = Some((&octets[begin..items.at], content));
             }
-            // Nobody needs it, and it may be cut off: nobody has signed that it is there.
+            // The text is not needed and may be severed; its presence is not signed.
             label::TEXT => drop(items.bytes()?),
             other => return Err(BadEnvelope::Unsupported("member of the envelope", number(other))),
         }
@@ -212,7 +215,7 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
     let authentication = authentication.ok_or(BadEnvelope::Missing("authentication wrapper"))?;
     let (whole, content) = manifest.ok_or(BadEnvelope::Missing("manifest"))?;
     let mut items = Items::of(authentication, "the authentication wrapper");
-    // The digest, and one block at least.
+    // The digest and at least one block.
     let blocks = match items.array()? {
         0 | 1 => return Err(BadEnvelope::Missing("signature")),
         n => n - 1,
@@ -220,6 +223,7 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
     let signed = items.bytes()?;
     let rest = &authentication[items.at..];
     let mut reader = Blocks::new(rest);
+    // Checked here, so that a later iteration over the blocks cannot fail.
     for _ in 0..blocks {
         reader.next()?.ok_or(items.malformed())?;
     }
@@ -230,14 +234,14 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
     Ok(Envelope { manifest: self::manifest(content)?, digest: signed, blocks: rest })
 }
 
-/// The authentication blocks of an envelope.
+/// Iterator over the authentication blocks of an envelope.
 pub(super) struct Blocks<'a> {
     items: Items<'a>,
 }
 
-/// One of them.
+/// One authentication block.
 pub(super) struct Block<'a> {
-    /// The protected header and the signature, if it is by Ed25519.
+    /// The protected header and the signature, if the algorithm is Ed25519.
     pub(super) ed25519: Option<(&'a [u8], [u8; 64])>,
 }
 
@@ -246,7 +250,7 @@ impl<'a> Blocks<'a> {
         Self { items: Items::of(octets, "the authentication wrapper") }
     }
 
-    /// The next; `None` after the last.
+    /// The next block; `None` after the last.
     pub(super) fn next(&mut self) -> Read<Option<Block<'a>>> {
         if !self.items.has_more() {
             return Ok(None);
@@ -260,7 +264,7 @@ impl<'a> Blocks<'a> {
         let mut header = Items::of(protected, "a protected header");
         let algorithm = parameters(&mut header)?.ok_or(BadEnvelope::Missing("signature algorithm"))?;
         header.end()?;
-        // An algorithm that nobody has signed counts for nothing.
+        // An algorithm in the unprotected header is not signed, so it is refused.
         if parameters(&mut items)?.is_some() {
             return Err(BadEnvelope::Unsupported("unprotected header", number(label::ALGORITHM)));
         }
@@ -278,7 +282,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The algorithm in a header of COSE, beside which there may be the name of a key.
+/// Reads the algorithm of a COSE header, which may also contain a key identifier.
 fn parameters(items: &mut Items<'_>) -> Read<Option<i64>> {
     let mut algorithm = None;
     items.keys(&mut |items, key| match key {
@@ -289,7 +293,7 @@ fn parameters(items: &mut Items<'_>) -> Read<Option<i64>> {
     Ok(algorithm)
 }
 
-/// What commands have set.
+/// Parameters set by commands.
 #[derive(Default)]
 struct Parameters {
     vendor: Option<Uuid>,
@@ -310,7 +314,7 @@ fn manifest(octets: &[u8]) -> Read<Manifest<'_>> {
             label::COMMON => component = common(items.bytes()?, &mut set)?,
             label::REFERENCE_URI => items.text()?,
             label::VALIDATE => sequence_of(items.bytes()?, "validate", &[label::IMAGE], &mut set)?,
-            // The push takes the place of the fetch.
+            // A push replaces the fetch command.
             label::INSTALL => {
                 let commands = [label::OVERRIDE, label::FETCH, label::IMAGE];
                 sequence_of(items.bytes()?, "install", &commands, &mut set)?;
@@ -338,7 +342,7 @@ fn manifest(octets: &[u8]) -> Read<Manifest<'_>> {
     })
 }
 
-/// The component, of which there is one, with a name of one part.
+/// Reads the single component, whose name has one part.
 fn common<'a>(octets: &'a [u8], set: &mut Parameters) -> Read<Option<&'a [u8]>> {
     let mut items = Items::of(octets, "the common section");
     let mut component = None;
@@ -370,7 +374,7 @@ fn common<'a>(octets: &'a [u8], set: &mut Parameters) -> Read<Option<&'a [u8]>> 
     Ok(component)
 }
 
-/// A command sequence that may have these `commands`.
+/// Reads a command sequence that may contain `commands`.
 fn sequence_of(octets: &[u8], part: &'static str, commands: &[u64], set: &mut Parameters) -> Read<()> {
     let mut items = Items::of(octets, part);
     let n = items.array()?;
@@ -382,11 +386,11 @@ fn sequence_of(octets: &[u8], part: &'static str, commands: &[u64], set: &mut Pa
         match u64::try_from(command).ok().filter(|command| commands.contains(command)) {
             Some(label::OVERRIDE) => overrides(&mut items, set)?,
             Some(condition) => {
-                // What is reported of it.
+                // The reporting policy, which has four bits.
                 if items.uint()? > 15 {
                     return Err(items.malformed());
                 }
-                // A condition on what was not set before fails (section 8.4.9 of the draft).
+                // A condition on a parameter that is not set fails (section 8.4.9 of the draft).
                 let (name, is_set) = match condition {
                     label::VENDOR => ("vendor identifier", set.vendor.is_some()),
                     label::CLASS => ("class identifier", set.class.is_some()),

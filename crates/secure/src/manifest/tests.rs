@@ -36,8 +36,7 @@ fn what_is_signed_is_read_as_it_was_and_by_its_signer_alone() {
     }
 }
 
-/// An octet that was changed, left out or added anywhere is noticed: there is nothing that is
-/// neither signed nor checked.
+/// Any changed, missing or added byte is detected: every byte is signed or checked.
 #[test]
 fn no_octet_may_be_changed_left_out_or_added() {
     let octets = manifest().sign(&key());
@@ -50,7 +49,7 @@ fn no_octet_may_be_changed_left_out_or_added() {
         for bit in 0..8 {
             let mut changed = octets.clone();
             changed[at] ^= 1 << bit;
-            // EdDSA and Ed25519 are the same with this key, but the header is signed.
+            // EdDSA and Ed25519 are equivalent for this key, but the header is signed.
             assert!(!holds(&changed), "bit {bit} of {at}");
         }
         let mut shorter = octets.clone();
@@ -104,8 +103,8 @@ fn a_file_is_admitted_to_its_device_in_time_and_after_no_later_one() {
     assert_eq!(lasting.admits(&FILE, None, None, u64::MAX), Ok(()));
 }
 
-/// What a signer, or a thief of the key, may try against the reader; each manifest is signed as it
-/// is.
+/// Attempts of a signer, or of a thief of the key, to confuse the reader. Each manifest is signed
+/// as it is.
 #[test]
 fn nothing_is_read_in_two_ways() {
     use BadEnvelope::{Malformed, Twice, Unsupported};
@@ -115,7 +114,7 @@ fn nothing_is_read_in_two_ways() {
         Envelope::read(&octets).map(|envelope| envelope.manifest().sequence)
     };
     assert_eq!(read(&good), Ok(3));
-    // { 1: 1, 2: 3, 3: common, 7: validate }: heads of two octets, then the common section.
+    // { 1: 1, 2: 3, 3: common, 7: validate }: heads of two bytes, then the common section.
     assert_eq!(good[..6], [0xa4, 1, 1, 2, 3, 3]);
     let with = |from: usize, to: usize, octets: &[u8]| {
         let mut content = good.clone();
@@ -159,7 +158,7 @@ fn nothing_is_read_in_two_ways() {
     }
 }
 
-/// One trusted signature is enough, in any place; an untrusted one takes nothing away.
+/// One trusted signature is enough at any position; an untrusted signature does not invalidate it.
 #[test]
 fn each_of_several_signatures_counts_for_its_signer() {
     let others: Vec<SigningKey> = (10..15).map(|octet| SigningKey::from_octets([octet; 32])).collect();
@@ -174,13 +173,13 @@ fn each_of_several_signatures_counts_for_its_signer() {
     }
     let none = write::envelope(&manifest().octets(), &[]);
     assert_eq!(Envelope::read(&none), Err(BadEnvelope::Missing("signature")));
-    // As many as find room, and one more.
+    // As many signatures as fit, and one more.
     let own = key();
     let fits = |n: usize| Envelope::read(&write::envelope(&manifest().octets(), &vec![&own; n])).is_ok();
     assert!(fits(8) && !fits(12));
 }
 
-/// `suit_validator` reads what we write, with a signature over what it takes for the payload.
+/// `suit_validator` parses our envelopes. The signature covers what it takes for the payload.
 #[test]
 fn another_reader_of_suit_finds_the_same_in_our_envelopes() {
     use suit_validator::SuitError;
@@ -247,7 +246,7 @@ fn another_reader_of_suit_finds_the_same_in_our_envelopes() {
     }
 }
 
-/// Signatures of the draft's examples are by ES256, which nobody here makes.
+/// The draft's examples are signed with ES256, which this crate does not support.
 #[test]
 fn the_examples_of_the_draft_are_read_or_refused_by_name() {
     use BadEnvelope::Unsupported;
@@ -295,7 +294,7 @@ proptest! {
         prop_assert!(envelope.is_signed_by(&key().verifying()));
     }
 
-    /// Whatever a signer puts into a manifest: it is read or refused.
+    /// Whatever a signer puts into a manifest is parsed or refused, without a panic.
     #[test]
     fn no_octets_make_it_panic(at in 0..280_usize, octets in vec(any::<u8>(), 0..12), cut in 0..12_usize) {
         let mut changed = manifest().octets();
@@ -307,8 +306,8 @@ proptest! {
             envelope
         }] {
             match Envelope::read(&signed) {
-                // What is read is written again as it was, but for what the profile lets a signer
-                // add.
+                // A parsed manifest is written again unchanged, except for optional elements that
+                // the profile allows.
                 Ok(envelope) => prop_assert!(Envelope::read(&envelope.manifest().sign(&key())).is_ok()),
                 Err(error) => prop_assert!(!error.to_string().is_empty()),
             }
@@ -316,7 +315,7 @@ proptest! {
     }
 }
 
-/// Octets behind the signature, within the COSE_Sign1, are signed by nobody.
+/// Bytes after the signature within the COSE_Sign1 are not signed, so they are refused.
 #[test]
 fn nothing_follows_the_signature_in_its_block() {
     let octets = manifest().sign(&key());
@@ -328,7 +327,7 @@ fn nothing_follows_the_signature_in_its_block() {
     let mut longer = octets.clone();
     longer.insert(end, 0);
     longer[length] += 1;
-    // The wrapper is longer too.
+    // The wrapper grows too.
     let wrapper = 2 + octets[..head].iter().skip(2).position(|octet| *octet == 0x58).expect("its head");
     longer[wrapper + 1] += 1;
     assert_eq!(Envelope::read(&longer).err(), Some(BadEnvelope::Malformed("a COSE_Sign1")));

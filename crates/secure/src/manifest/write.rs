@@ -1,4 +1,4 @@
-//! Manifests to octets.
+//! Writes envelopes and manifests.
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -13,7 +13,7 @@ use crate::signature::SigningKey;
 
 type Written = Result<(), Error<Infallible>>;
 
-/// Which records of a condition are reported: all, as the examples of the draft have it. Nothing is
+/// Reporting policy of a condition: all records, as in the examples of the draft. Nothing is
 /// reported here.
 const POLICY: u8 = 15;
 
@@ -28,9 +28,9 @@ fn digest(sha256: &[u8]) -> Vec<u8> {
     cbor(|e| e.array(2)?.i64(label::SHA256)?.bytes(sha256)?.ok())
 }
 
-/// What an Ed25519 signature is over: COSE's Sig_structure (RFC 9052, section 4.4).
+/// The bytes that an Ed25519 signature covers: COSE's Sig_structure (RFC 9052, section 4.4).
 pub(super) fn statement(protected: &[u8], payload: &[u8]) -> Vec<u8> {
-    // Without minicbor, and at once: a small node has no memory to spare.
+    // Without minicbor and in one allocation: a small node has no memory to spare.
     let mut statement = Vec::with_capacity(protected.len() + payload.len() + super::STATEMENT_OVERHEAD);
     statement.extend_from_slice(b"\x84\x6aSignature1");
     for octets in [protected, &[], payload] {
@@ -38,7 +38,7 @@ pub(super) fn statement(protected: &[u8], payload: &[u8]) -> Vec<u8> {
         match n {
             0..=23 => statement.push(0x40 | n as u8),
             24..=255 => statement.extend_from_slice(&[0x58, n as u8]),
-            // No part of an envelope is longer.
+            // No part of an envelope is longer than 65535 bytes.
             _ => statement.extend_from_slice(&[0x59, (n >> 8) as u8, n as u8]),
         }
         statement.extend_from_slice(octets);
@@ -46,10 +46,10 @@ pub(super) fn statement(protected: &[u8], payload: &[u8]) -> Vec<u8> {
     statement
 }
 
-/// The envelope with a manifest of this content, signed by each of `keys`.
+/// The envelope with this manifest, signed by each of `keys`.
 pub(super) fn envelope(content: &[u8], keys: &[&SigningKey]) -> Vec<u8> {
     let manifest = cbor(|e| e.bytes(content)?.ok());
-    // Over the byte string with its head (section 8.3 of the draft).
+    // The digest covers the byte string with its head (section 8.3 of the draft).
     let digest = digest(&Sha256::digest(&manifest));
     let authentication = cbor(|e| {
         e.array(1 + keys.len() as u64)?.bytes(&digest)?;
@@ -66,7 +66,7 @@ pub(super) fn envelope(content: &[u8], keys: &[&SigningKey]) -> Vec<u8> {
     envelope
 }
 
-/// A COSE_Sign1 over a SUIT_Digest that stands beside it.
+/// A COSE_Sign1 over the SUIT_Digest beside it.
 fn block(digest: &[u8], key: &SigningKey) -> Vec<u8> {
     let protected = cbor(|e| e.map(1)?.u64(label::ALGORITHM)?.i64(label::EDDSA)?.ok());
     let signature = key.sign_octets(&statement(&protected, digest));
@@ -77,7 +77,7 @@ fn block(digest: &[u8], key: &SigningKey) -> Vec<u8> {
 }
 
 impl Manifest<'_> {
-    /// The envelope with this manifest, signed, encoded deterministically.
+    /// Returns the envelope with this manifest and one signature, encoded deterministically.
     pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
         envelope(&self.octets(), &[key])
     }
@@ -94,7 +94,7 @@ impl Manifest<'_> {
         })
     }
 
-    /// The shared sequence: parameters, and the conditions that make a device look at them.
+    /// The shared sequence: parameters, and the conditions that make a device check them.
     fn shared(&self) -> Vec<u8> {
         let expires = u64::from(self.use_before.is_some());
         cbor(|e| {

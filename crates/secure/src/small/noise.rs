@@ -1,7 +1,7 @@
-//! The responder's side of the two handshakes that a node answers, after the Noise protocol
-//! framework, revision 34: sections 5.1 to 5.3 for the objects, 7.5 and 9 for the patterns IK and
-//! NNpsk0. `snow` does the same for hosts, and tests hold both against each other; with its parser,
-//! its table of patterns and its boxes it takes 20 kB of text and 4 kB of stack more.
+//! Responder side of the two handshakes that a node answers, after the Noise protocol framework,
+//! revision 34: sections 5.1 to 5.3 for the objects, 7.5 and 9 for the patterns IK and NNpsk0.
+//! Hosts use `snow`, and tests compare the two. `snow`, with its parser, its table of patterns and
+//! its boxes, needs 20 kB more code and 4 kB more stack.
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ use crate::keys::{PublicKey, SecretKey};
 use crate::layout::TAG;
 use crate::octets::KEY;
 
-/// Octets that BLAKE2s compresses at once.
+/// Block size of BLAKE2s in bytes.
 const BLOCK: usize = 64;
 
 type Octets = [u8; KEY];
@@ -39,7 +39,7 @@ fn hmac(key: &Octets, parts: [&[u8]; 2]) -> Octets {
     hash(&[&pad(0x5c), &inner])
 }
 
-/// HKDF of section 4.3, with three outputs: who wants two takes two.
+/// HKDF of section 4.3 with three outputs; a caller that needs two ignores the third.
 fn hkdf(chaining: &Octets, input: &[u8]) -> [Octets; 3] {
     let temporary = hmac(chaining, [input, &[]]);
     let first = hmac(&temporary, [&[], &[1]]);
@@ -48,7 +48,7 @@ fn hkdf(chaining: &Octets, input: &[u8]) -> [Octets; 3] {
     [first, second, third]
 }
 
-/// One direction of a transport: see section 5.1.
+/// The cipher of one direction of a transport: see section 5.1.
 #[derive(Clone)]
 pub(super) struct Cipher(Octets);
 
@@ -59,8 +59,8 @@ impl Cipher {
         nonce.into()
     }
 
-    /// Puts the plaintext of `sealed` behind `plain`, which is as it was if `sealed` is not
-    /// genuine.
+    /// Decrypts `sealed` and appends the plaintext to `plain`. If authentication fails, `plain` is
+    /// unchanged.
     pub(super) fn open(
         &self,
         n: u64,
@@ -80,7 +80,7 @@ impl Cipher {
         })
     }
 
-    /// Encrypts `octets` in place; the tag comes back.
+    /// Encrypts `octets` in place and returns the tag.
     pub(super) fn seal(&self, n: u64, with: &[u8], octets: &mut [u8]) -> Result<[u8; TAG], Refused> {
         let cipher = ChaCha20Poly1305::new(&self.0.into());
         let tag = cipher.encrypt_in_place_detached(&Self::nonce(n), with, octets);
@@ -88,16 +88,16 @@ impl Cipher {
     }
 }
 
-/// What a handshake has led to.
+/// Result of a handshake.
 pub(super) struct Agreed {
-    /// From the sender, and to it.
+    /// From the sender, and to the sender.
     pub(super) ciphers: [Cipher; 2],
-    /// The sender's key; `None` where both have a key that is shared.
+    /// The sender's key; `None` with a pre-shared key.
     pub(super) peer: Option<PublicKey>,
 }
 
 impl Agreed {
-    /// Nothing: nobody uses it.
+    /// A placeholder that is never used for traffic.
     pub(super) fn none() -> Self {
         Self { ciphers: [Cipher([0; KEY]), Cipher([0; KEY])], peer: None }
     }
@@ -145,8 +145,8 @@ fn take<'a>(message: &mut &'a [u8], n: usize) -> Result<&'a [u8], Refused> {
     Ok(head)
 }
 
-/// Reads the first message of a handshake for a transfer, asks whether its sender is known, and
-/// answers with `ephemeral`, which is drawn anew for each.
+/// Processes the first message of a handshake for a transfer, checks that the sender is known, and
+/// answers. `ephemeral` must be random and new for each call.
 #[inline(never)]
 pub(super) fn respond(
     own: Own<'_>,
@@ -163,7 +163,7 @@ pub(super) fn respond(
         Own::Shared(key) => state.mix_key_and_hash(key.octets()),
     }
 
-    // e, es, s, ss; or psk, e.
+    // IK: e, es, s, ss. NNpsk0: psk, e.
     let theirs: Octets = take(&mut message, KEY)?.try_into().map_err(|_| Refused)?;
     state.mix_hash(&theirs);
     let mut plain = Vec::with_capacity(message.len());
@@ -184,7 +184,7 @@ pub(super) fn respond(
     plain.clear();
     state.open(message, &mut plain)?;
 
-    // e, ee, se; or e, ee. The payload is empty.
+    // IK: e, ee, se. NNpsk0: e, ee. The payload is empty.
     let public = dh(ephemeral, &X25519_BASEPOINT.to_bytes());
     state.mix_hash(&public);
     if is_shared {

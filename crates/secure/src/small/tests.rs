@@ -1,4 +1,5 @@
-//! The small node against the sender that hosts have, whose handshake is `snow`'s.
+//! Tests of the small node against the sender implementation for hosts, whose handshake is
+//! `snow`'s.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -16,7 +17,7 @@ fn secret(octet: u8) -> SecretKey {
     SecretKey::from_octets([octet; KEY])
 }
 
-/// Other octets for each handshake.
+/// Different bytes for each handshake.
 fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
     static NEXT: AtomicU8 = AtomicU8::new(100);
     octets.fill(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -28,7 +29,7 @@ fn node() -> Node {
     Node::new(Some(secret(3)), Some(shared), vec![secret(1).public()], entropy, 4)
 }
 
-/// The node as hosts have it.
+/// The node implementation for hosts.
 fn host() -> Arc<NodeKeys> {
     let senders = vec![secret(1).public()];
     NodeKeys::new(WhoMay { own: Some(secret(3)), senders, shared: Vec::new() })
@@ -70,7 +71,7 @@ fn transmitted(guard: &mut Guard) -> Vec<u8> {
     std::iter::from_fn(|| guard.poll_transmit()).flatten().collect()
 }
 
-/// The octets in pieces of `cut`: what the machine gets, and what is answered.
+/// Feeds the bytes in pieces of `cut`. Returns the plaintext for the machine and the answer.
 fn read(
     stream: &mut Stream,
     node: &mut Node,
@@ -104,7 +105,7 @@ fn read_into(
     Ok(())
 }
 
-/// A control stream whose request has come.
+/// A control stream whose request has arrived.
 fn asked(node: &mut Node, sender: &Arc<SenderKeys>, cut: usize) -> Result<(Guard, Stream), Refused> {
     let (mut guard, mut stream) = (Guard::control(sender).unwrap(), Stream::new(256));
     let (plain, answer) = read(&mut stream, node, &transmitted(&mut guard), cut)?;
@@ -116,7 +117,7 @@ fn asked(node: &mut Node, sender: &Arc<SenderKeys>, cut: usize) -> Result<(Guard
     Ok((guard, stream))
 }
 
-/// What a session's sender writes, behind the JOIN that its gateway makes of its greeting.
+/// The bytes of a session's sender, after the JOIN that the gateway derives from its greeting.
 fn session(sender: &Arc<SenderKeys>, number: u8, most: usize, octets: &[u8]) -> Vec<u8> {
     let guard = Guard::session(sender, secret(9).public()).unwrap();
     let mut guard = guard.sealing_at_most(most);
@@ -132,7 +133,7 @@ proptest! {
     fn a_node_understands_the_sender_of_hosts_and_is_understood(
         is_shared: bool,
         cut in 1usize..400,
-        // No machine writes a second SETSYN.
+        // The machine never writes a second SETSYN.
         mut file in proptest::collection::vec(any::<u8>(), 1..3000),
         answer in proptest::collection::vec(any::<u8>(), 1..600),
     ) {
@@ -166,7 +167,7 @@ proptest! {
         let mut stream = Stream::new(256);
         let outcome = read_into(&mut stream, &mut node, &says, (cut, NO_LIVE), &mut out);
         let plain = out.0;
-        // A length that has grown waits for octets that do not come.
+        // A length that has grown waits for bytes that never arrive.
         prop_assert!(outcome.is_err() || stream.end().is_err(), "octet {at}");
         let right = [encoded(&Message::Join(join(0))), vec![7; 300]].concat();
         prop_assert!(right.starts_with(&plain) && plain.len() < right.len());
@@ -186,12 +187,12 @@ fn strangers_and_records_without_room_are_refused() {
     let long = session(&sender, 0, 1000, &[7; 900]);
     assert!(read(&mut Stream::new(256), &mut node, &long, 50).is_err());
     assert!(read(&mut Stream::new(256), &mut node, &request(), 50).is_err(), "not encrypted");
-    // The transfer is its sender's; the holder of the shared key is another.
+    // The transfer belongs to its sender; the holder of the pre-shared key is another sender.
     assert!(asked(&mut node, &self::sender(1, true), 50).is_err());
 }
 
-/// A sender does not know the node's buffer yet: its request with a manifest comes in records for
-/// which every node has room.
+/// Before it knows the node's buffer, a sender splits a request with a manifest into records that
+/// fit into every node.
 #[test]
 fn a_request_with_a_manifest_comes_in_several_records() {
     for octets in [1, 150, 300, 1024] {
@@ -232,7 +233,7 @@ fn a_request_with_a_manifest_comes_in_several_records() {
     }
 }
 
-/// What does not begin with a request is refused, also where it is short.
+/// A stream that does not begin with a request is refused, even if it is short.
 #[test]
 fn the_first_record_of_a_control_stream_has_to_begin_with_a_request() {
     for says in [&[0x70][..], &[0x50, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1], &request()[..9]] {
@@ -251,7 +252,7 @@ fn records_are_an_eighth_of_the_buffer() {
     assert_eq!([0, 2047, 4096, 1 << 17, u64::MAX].map(record), [256, 256, 512, 16 << 10, 16 << 10]);
 }
 
-/// Asks for a transfer while others are `live`; what comes is a request with this plaintext.
+/// Requests a transfer with this plaintext while others are `live`.
 fn ask(node: &mut Node, own: u8, says: &[u8], live: Live) -> Result<(Guard, Stream), Refused> {
     let sender = sender(own, false);
     let (mut guard, mut stream) = (Guard::control(&sender).unwrap(), Stream::new(256));
@@ -295,7 +296,7 @@ fn no_request_of_another_sender_evicts_the_keys_of_a_live_transfer() {
     }
 }
 
-/// Between the records of one request another sender evicts its keys, and asks for the same number.
+/// Between two records of one request, another sender evicts its keys and requests the same number.
 #[test]
 fn a_request_whose_number_another_sender_has_taken_meanwhile_is_refused() {
     for is_taken in [false, true] {
@@ -315,8 +316,8 @@ fn a_request_whose_number_another_sender_has_taken_meanwhile_is_refused() {
     }
 }
 
-/// A session with the number of the control stream would have its keys and its nonces. The decoder
-/// of JOINs refuses the number too, as no number of sessions is higher.
+/// A session with the number of the control stream would share its keys and nonces. The JOIN
+/// decoder refuses that number too, since the number of sessions is smaller.
 #[test]
 fn no_session_has_the_number_of_the_control_stream() {
     let (mut node, sender) = (node(), sender(1, false));
@@ -328,8 +329,8 @@ fn no_session_has_the_number_of_the_control_stream() {
     }
 }
 
-/// A node with little memory remembers no greetings. A repeated one is answered, and what was
-/// recorded behind the greeting does not open under the keys of that answer.
+/// A small node does not remember greetings. It answers a replayed greeting, but the recorded bytes
+/// after the greeting do not open under the new keys.
 #[test]
 fn a_greeting_that_is_replayed_is_answered_and_leads_to_no_transfer() {
     for is_shared in [false, true] {
@@ -350,7 +351,7 @@ fn a_greeting_that_is_replayed_is_answered_and_leads_to_no_transfer() {
             assert!(read(&mut replay, &mut node, &record, 99).is_err());
             assert_eq!(node.of(TRANSFER).is_some(), is_asked);
         }
-        // The sender's own transfer goes on.
+        // The sender's own transfer continues.
         let says = session(&sender, 0, 256, &[7; 300]);
         assert!(read(&mut Stream::new(256), &mut node, &says, 99).is_ok());
     }

@@ -1,4 +1,4 @@
-//! A radio that is driven alone: what tests, benchmarks and the example of the radio share.
+//! A radio without a network around it, for tests, benchmarks and the example of the radio.
 
 #![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
 
@@ -7,21 +7,21 @@ use anabranch_sim::event::{Agenda, Event};
 use anabranch_sim::radio::{Effect, Outgoing, Position, Radio, RadioConfig, SendError, Station};
 use anabranch_sim::random::Stream;
 
-/// A radio, what it waits for, and what others wait for.
+/// A radio with its events and effects.
 #[derive(Debug)]
 pub struct Air {
     /// The radio.
     pub radio: Radio,
-    /// Its events; [`Event::Fault`] is a timer of whoever drives this.
+    /// Its events. [`Event::Fault`] is a timer of the driver.
     pub agenda: Agenda,
     /// The time of the last event.
     pub now: Instant,
-    /// Effects that nobody has looked at.
+    /// Effects that have not been handled.
     pub effects: Vec<Effect>,
 }
 
 impl Air {
-    /// Stations at these places, with the random streams of a seed.
+    /// Stations at these positions, with the random streams of a seed.
     pub fn new(config: RadioConfig, places: &[(f64, f64)], seed: u64) -> Self {
         let positions: Vec<_> = places.iter().map(|&(x, y)| Position::new(x, y)).collect();
         let stream =
@@ -30,7 +30,7 @@ impl Air {
         Self { radio, agenda: Agenda::default(), now: Instant::ZERO, effects: Vec::new() }
     }
 
-    /// The same, with stations that have their own macCslPeriod, and all that sleep asleep.
+    /// As [`Air::new`], with stations that have their own macCslPeriod; all that sleep are asleep.
     pub fn sampling(
         config: RadioConfig,
         places: &[(f64, f64)],
@@ -56,18 +56,18 @@ impl Air {
         self.radio.send(self.now, Station(from), frame, &mut self.agenda)
     }
 
-    /// Sends a frame to a station, with frame pending.
+    /// Sends a frame to a station with the frame pending bit.
     pub fn send_with_more(&mut self, from: u32, to: u32, psdu_len: u16, tag: u64) -> Result<(), SendError> {
         let frame = Outgoing { to: Some(Station(to)), psdu_len, tag, pending: true };
         self.radio.send(self.now, Station(from), frame, &mut self.agenda)
     }
 
-    /// Puts a timer, to come as [`Happening::Timer`].
+    /// Sets a timer, which expires as [`Happening::Timer`].
     pub fn timer(&mut self, after: Duration, number: u32) {
         self.agenda.push(self.now + after, Event::Fault(number));
     }
 
-    /// Runs all events up to and including `stop`; `answer` is told of every effect and every
+    /// Runs all events up to and including `stop`; `answer` is called for every effect and every
     /// timer.
     pub fn run(&mut self, stop: Instant, mut answer: impl FnMut(&mut Self, Happening)) {
         while let Some((now, event)) = self.agenda.pop_until(stop) {
@@ -88,7 +88,7 @@ impl Air {
         }
     }
 
-    /// Runs until nothing is pending, and returns what has happened.
+    /// Runs until nothing is pending, and returns all effects.
     pub fn finish(&mut self) -> Vec<Effect> {
         self.run(Instant::FAR_FUTURE, |this, happening| {
             if let Happening::Effect(effect) = happening {
@@ -98,7 +98,7 @@ impl Air {
         std::mem::take(&mut self.effects)
     }
 
-    /// The stations given send to `to` without end, frame after frame, until `stop`.
+    /// Makes these stations send to `to` continuously until `stop`.
     pub fn saturate(&mut self, senders: &[u32], to: u32, psdu_len: u16, stop: Instant) {
         for &station in senders {
             self.send(station, to, psdu_len, 0).expect("an idle station sends");
@@ -111,21 +111,20 @@ impl Air {
     }
 }
 
-/// Frames that a station is given at independent random times; what comes while one is under way
-/// waits.
+/// Frames that a station gets at independent random times. Frames wait while another is being sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// From which station; no two flows from one.
+    /// Sending station; each station has at most one flow.
     pub from: u32,
-    /// To which, or to all.
+    /// Destination; `None` for a broadcast.
     pub to: Option<u32>,
-    /// Octets of each.
+    /// Length of each frame in bytes.
     pub psdu_len: u16,
     /// Frames per second on average.
     pub rate: f64,
 }
 
-/// Flows under way.
+/// Flows in progress.
 #[derive(Debug)]
 pub struct Traffic {
     flows: Vec<Flow>,
@@ -137,7 +136,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Begins these flows now.
+    /// Starts these flows now.
     pub fn new(air: &mut Air, flows: &[Flow], seed: u64) -> Self {
         let gaps = flows.iter().map(|f| Stream::new(seed, 0, &format!("flow {}", f.from), "gaps")).collect();
         let mut flow_of = vec![usize::MAX; air.radio.station_count()];
@@ -154,7 +153,7 @@ impl Traffic {
         air.timer(Duration::from_secs_f64(gap), i as u32);
     }
 
-    /// Runs until `stop`; `watch` sees every effect.
+    /// Runs until `stop`; `watch` is called for every effect.
     pub fn run(&mut self, air: &mut Air, stop: Instant, mut watch: impl FnMut(&Effect)) {
         air.run(stop, |air, happening| {
             let i = match happening {
@@ -179,40 +178,40 @@ impl Traffic {
 }
 
 impl Air {
-    /// Runs these flows from now until `stop`; `watch` sees every effect.
+    /// Runs these flows from now until `stop`; `watch` is called for every effect.
     pub fn poisson(&mut self, flows: &[Flow], seed: u64, stop: Instant, watch: impl FnMut(&Effect)) {
         Traffic::new(self, flows, seed).run(self, stop, watch);
     }
 
-    /// Frames and acknowledgements on air so far.
+    /// Number of transmissions so far, including acknowledgements.
     pub fn transmissions(&self) -> u64 {
         let all = (0..self.radio.station_count() as u32).map(|s| self.radio.metrics(Station(s)));
         all.map(|m| m.transmissions + m.acks).sum()
     }
 }
 
-/// Stations on a circle around the origin, after a first one in its middle.
+/// One station at the origin, and the others on a circle around it.
 pub fn star(n: usize, radius: f64) -> Vec<(f64, f64)> {
     let angle = |i: usize| i as f64 * std::f64::consts::TAU / n as f64;
     let point = |i: usize| (radius * angle(i).cos(), radius * angle(i).sin());
     std::iter::once((0.0, 0.0)).chain((0..n).map(point)).collect()
 }
 
-/// What a driver has to look at.
+/// An event for the driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Happening {
-    /// The radio says something.
+    /// An effect of the radio.
     Effect(Effect),
-    /// A timer of its own is due.
+    /// A timer of the driver.
     Timer(u32),
 }
 
-/// So long after the start.
+/// Time at this distance from the start.
 pub fn after(span: Duration) -> Instant {
     Instant::ZERO + span
 }
 
-/// Stations at random in a square that is so wide, in metres.
+/// Stations at random positions in a square with this side in metres.
 pub fn scattered(n: usize, width: f64, seed: u64) -> Vec<(f64, f64)> {
     let mut stream = Stream::new(seed, 0, "scattered", "positions");
     (0..n).map(|_| (width * stream.uniform(), width * stream.uniform())).collect()

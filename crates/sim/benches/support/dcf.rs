@@ -1,4 +1,5 @@
-//! An 802.11 radio that is driven alone: what its tests, benchmarks, example and pictures share.
+//! An IEEE 802.11 radio without a network around it, for its tests, benchmarks, example and
+//! pictures.
 
 #![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
 
@@ -9,28 +10,28 @@ use anabranch_sim::event::{Agenda, Event};
 use anabranch_sim::random::Stream;
 use anabranch_sim::wifi::{Effect, Outgoing, Position, SendError, Station, Wifi, WifiConfig};
 
-/// A radio, what it waits for, and what others wait for.
+/// A radio with its events.
 #[derive(Debug)]
 pub struct Dcf {
     /// The radio.
     pub wifi: Wifi,
-    /// Its events; [`Event::Fault`] is a timer of whoever drives this.
+    /// Its events. [`Event::Fault`] is a timer of the driver.
     pub agenda: Agenda,
     /// The time of the last event.
     pub now: Instant,
 }
 
-/// What a driver has to look at.
+/// An event for the driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Happening {
-    /// The radio says something.
+    /// An effect of the radio.
     Effect(Effect),
-    /// A timer of its own is due.
+    /// A timer of the driver.
     Timer(u32),
 }
 
 impl Dcf {
-    /// Stations at these places, with the random streams of a seed.
+    /// Stations at these positions, with the random streams of a seed.
     pub fn new(config: WifiConfig, places: &[(f64, f64)], seed: u64) -> Self {
         let positions: Vec<_> = places.iter().map(|&(x, y)| Position::new(x, y)).collect();
         let stream =
@@ -45,17 +46,17 @@ impl Dcf {
         self.wifi.send(self.now, Station(from), frame, &mut self.agenda)
     }
 
-    /// A station goes down or comes up.
+    /// Takes a station down or up.
     pub fn set_up(&mut self, station: u32, up: bool) {
         self.wifi.set_up(self.now, Station(station), up, &mut self.agenda);
     }
 
-    /// Puts a timer, to come as [`Happening::Timer`].
+    /// Sets a timer, which expires as [`Happening::Timer`].
     pub fn timer(&mut self, after: Duration, number: u32) {
         self.agenda.push(self.now + after, Event::Fault(number));
     }
 
-    /// Runs all events up to and including `stop`; `answer` is told of every effect and every
+    /// Runs all events up to and including `stop`; `answer` is called for every effect and every
     /// timer.
     pub fn run(&mut self, stop: Instant, mut answer: impl FnMut(&mut Self, Happening)) {
         while let Some((now, event)) = self.agenda.pop_until(stop) {
@@ -76,8 +77,8 @@ impl Dcf {
         }
     }
 
-    /// Gives frames to stations at their times, in microseconds, and runs to the end; tags are
-    /// places in the list.
+    /// Gives frames to stations at these times in microseconds, and runs to the end. The tag of a
+    /// frame is its index in the list.
     pub fn script(&mut self, frames: &[(u64, u32, Option<u32>, u16)]) -> Vec<Effect> {
         for (i, &(at, ..)) in frames.iter().enumerate() {
             self.timer(Duration::from_micros(at), i as u32);
@@ -93,7 +94,7 @@ impl Dcf {
         effects
     }
 
-    /// The stations given send to `to` without end, frame after frame, until `stop`.
+    /// Makes these stations send to `to` continuously until `stop`.
     pub fn saturate(&mut self, senders: &[u32], to: u32, mpdu_len: u16, stop: Instant) {
         for &station in senders {
             self.send(station, Some(to), mpdu_len, 0).expect("an idle station sends");
@@ -105,8 +106,8 @@ impl Dcf {
         });
     }
 
-    /// Station 0 sends to the last one without end, each station to the next, until `stop`; every
-    /// one between has a queue of 50 frames. Returns how many have arrived.
+    /// Station 0 sends to the last station continuously until `stop`, over all stations in between,
+    /// each of which has a queue of 50 frames. Returns the number of frames that have arrived.
     pub fn relay(&mut self, mpdu_len: u16, stop: Instant) -> u64 {
         let last = self.wifi.station_count() as u32 - 1;
         let mut queues: Vec<VecDeque<u64>> = (0..=last).map(|_| VecDeque::with_capacity(50)).collect();
@@ -142,28 +143,27 @@ impl Dcf {
         arrived
     }
 
-    /// All frames on air so far.
+    /// Number of transmissions so far.
     pub fn transmissions(&self) -> u64 {
         let all = (0..self.wifi.station_count() as u32).map(|s| self.wifi.metrics(Station(s)));
         all.map(|m| m.transmissions + m.rts + m.cts + m.acks).sum()
     }
 }
 
-/// Frames that a station is given at independent random times; what comes while one is under way
-/// waits.
+/// Frames that a station gets at independent random times. Frames wait while another is being sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// From which station; no two flows from one.
+    /// Sending station; each station has at most one flow.
     pub from: u32,
-    /// To which, or to all.
+    /// Destination; `None` for a broadcast.
     pub to: Option<u32>,
-    /// Octets of each.
+    /// Length of each frame in bytes.
     pub mpdu_len: u16,
     /// Frames per second on average.
     pub rate: f64,
 }
 
-/// Flows under way.
+/// Flows in progress.
 #[derive(Debug)]
 pub struct Traffic {
     flows: Vec<Flow>,
@@ -175,7 +175,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Begins these flows now.
+    /// Starts these flows now.
     pub fn new(dcf: &mut Dcf, flows: &[Flow], seed: u64) -> Self {
         let gaps = flows.iter().map(|f| Stream::new(seed, 0, &format!("flow {}", f.from), "gaps")).collect();
         let mut flow_of = vec![usize::MAX; dcf.wifi.station_count()];
@@ -192,7 +192,7 @@ impl Traffic {
         dcf.timer(Duration::from_secs_f64(gap), i as u32);
     }
 
-    /// Runs until `stop`; `watch` sees every effect.
+    /// Runs until `stop`; `watch` is called for every effect.
     pub fn run(&mut self, dcf: &mut Dcf, stop: Instant, mut watch: impl FnMut(&Effect)) {
         dcf.run(stop, |dcf, happening| {
             let i = match happening {
@@ -216,24 +216,24 @@ impl Traffic {
     }
 }
 
-/// Stations on a circle around the origin, after a first one in its middle.
+/// One station at the origin, and the others on a circle around it.
 pub fn star(n: usize, radius: f64) -> Vec<(f64, f64)> {
     let angle = |i: usize| i as f64 * std::f64::consts::TAU / n as f64;
     let point = |i: usize| (radius * angle(i).cos(), radius * angle(i).sin());
     std::iter::once((0.0, 0.0)).chain((0..n).map(point)).collect()
 }
 
-/// One station more than there are hops, in a row.
+/// Stations in a row, one more than there are hops.
 pub fn row(hops: usize, spacing: f64) -> Vec<(f64, f64)> {
     (0..=hops).map(|i| (spacing * i as f64, 0.0)).collect()
 }
 
-/// So long after the start.
+/// Time at this distance from the start.
 pub fn after(span: Duration) -> Instant {
     Instant::ZERO + span
 }
 
-/// Stations at random in a rectangle, in metres.
+/// Stations at random positions in a rectangle, in metres.
 pub fn scattered(n: usize, width: f64, height: f64, seed: u64) -> Vec<(f64, f64)> {
     let mut stream = Stream::new(seed, 0, "scattered", "positions");
     (0..n).map(|_| (width * stream.uniform(), height * stream.uniform())).collect()

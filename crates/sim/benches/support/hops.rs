@@ -1,5 +1,5 @@
-//! One TCP connection over a row of nodes that hear none but their neighbours: what the test and
-//! the example of `docs/reference/radio.md` share.
+//! One TCP connection over a row of nodes in which only neighbours hear each other, for the test
+//! and the example of `docs/reference/radio.md`.
 
 #![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
 
@@ -11,65 +11,63 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{MacConfig, PhyConfig, Position, RadioConfig, Station};
 use anabranch_sim::sim::Builder;
 
-/// What is swept.
+/// Parameters of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Hops from the sender to the receiver.
     pub hops: usize,
-    /// Frames that a full segment takes.
+    /// Number of frames of a full segment.
     pub frames: u16,
-    /// Segments that fit into the buffers of the two ends.
+    /// Number of segments that fit into the buffers of both ends.
     pub window: u32,
-    /// Of every node.
+    /// MAC options of every node.
     pub mac: MacConfig,
-    /// Segments for which an acknowledgement waits.
+    /// Number of segments for each acknowledgement.
     pub ack_every: u8,
-    /// What relays do with fragments.
+    /// How relays forward fragments.
     pub forwarding: FragmentForwarding,
 }
 
-/// What came of it.
+/// Results of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
-    /// Octets of TCP payload that the receiver could read, in bit/s.
+    /// Rate at which TCP payload could be read by the receiver, in bit/s.
     pub goodput: f64,
-    /// Frames on air that no acknowledgement came for, as a share.
+    /// Fraction of transmissions without an acknowledgement.
     pub frames_lost: f64,
-    /// Packets that the link layer gave up, a minute.
+    /// Packets per minute that the link layer gave up.
     pub packets_lost: f64,
-    /// TCP time-outs a minute.
+    /// TCP time-outs per minute.
     pub timeouts: f64,
 }
 
-/// Octets of MAC header and FCS (9 and 2), of TCP without options, and of IPv6 before its
-/// compression.
+/// Bytes of MAC header and FCS (9 and 2), of TCP without options, and of uncompressed IPv6.
 const MAC: u16 = 11;
 const TCP: u16 = 20;
 const IPV6: u16 = 40;
-/// Of compressed IPv6 headers: two of LOWPAN_IPHC and the next header; a relay adds the hop limit
-/// and both addresses.
+/// Bytes of compressed IPv6 headers: two of LOWPAN_IPHC plus the next header; at a relay also the
+/// hop limit and both addresses.
 const IPHC: u16 = 3;
 const IPHC_RELAYED: u16 = 8;
-/// Of what goes before the first piece of a packet, and before each that follows (RFC 4944 section
-/// 5.3).
+/// Bytes of the fragment header of the first fragment and of later ones (RFC 4944 section 5.3).
 const FRAG1: u16 = 4;
 const FRAGN: u16 = 5;
-/// Before anything is measured.
+/// Simulated time before the measurement.
 const WARM_UP: Duration = Duration::from_secs(10);
 
-/// Octets of payload with which a segment just fits into so many frames, on every hop.
+/// Largest payload in bytes with which a segment fits into this number of frames on every hop.
 pub fn mss(frames: u16) -> u16 {
     let room = PhyConfig::o_qpsk().max_psdu - MAC;
     if frames == 1 {
         return room - IPHC_RELAYED - TCP;
     }
-    // Pieces end at multiples of 8 octets of the uncompressed packet.
+    // Fragments end at multiples of 8 bytes of the uncompressed packet.
     let first = (room - FRAG1 + IPV6 - IPHC_RELAYED) / 8 * 8;
     let other = (room - FRAGN) / 8 * 8;
     first + (frames - 1) * other - IPV6 - TCP
 }
 
-/// The PSDUs of a full segment over one hop, in octets.
+/// The PSDUs of a full segment over one hop, in bytes.
 pub fn psdus(frames: u16) -> Vec<u16> {
     let room = PhyConfig::o_qpsk().max_psdu - MAC;
     let all = IPHC + TCP + mss(frames);
@@ -82,7 +80,7 @@ pub fn psdus(frames: u16) -> Vec<u16> {
     std::iter::once(MAC + FRAG1 + first).chain(rest.map(|n| MAC + FRAGN + n)).collect()
 }
 
-/// From one frame to the next of a saturated sender that is alone: mean backoff, CCA, turnaround,
+/// Time from one frame to the next for a single saturated sender: mean backoff, CCA, turnaround,
 /// frame, turnaround, acknowledgement, interframe space.
 pub fn cycle(psdu: u16) -> Duration {
     let phy = PhyConfig::o_qpsk();
@@ -90,17 +88,18 @@ pub fn cycle(psdu: u16) -> Duration {
     access + phy.airtime(psdu) + phy.turnaround + phy.airtime(phy.ack_psdu) + phy.interframe_space(psdu)
 }
 
-/// TCP payload of a saturated sender over one hop, in bit/s, if nobody else sends; with
-/// `ack_every`, the receiver's acknowledgements take their time, one for so many segments, but
-/// never collide.
+/// TCP payload rate of a saturated sender over one hop in bit/s, if no other station sends. With
+/// `ack_every`, the receiver's acknowledgements take their time, one for this number of segments,
+/// but never collide.
 pub fn bound(frames: u16, ack_every: Option<u8>) -> f64 {
     let data: Duration = psdus(frames).into_iter().map(cycle).fold(Duration::ZERO, |sum, t| sum + t);
     let ack = ack_every.map_or(0.0, |n| cycle(MAC + IPHC + TCP).as_secs_f64() / f64::from(n));
     f64::from(mss(frames)) * 8.0 / (data.as_secs_f64() + ack)
 }
 
-/// Backoffs long enough to outlast a neighbour's packet of five frames, and retries out of each
-/// other's way; all within the standard's ranges but the delay, which it does not know.
+/// Backoffs that are long enough to outlast a neighbour's packet of five frames, and delayed
+/// retries that avoid each other. All values are within the ranges of the standard, except the
+/// delay, which the standard does not have.
 pub fn tuned() -> MacConfig {
     MacConfig {
         max_be: 7,
@@ -117,7 +116,7 @@ impl Row {
         let buffer = self.window * u32::from(mss);
         tcp::Config {
             mss,
-            // Timestamps would take 12 octets of every segment.
+            // Timestamps would take 12 bytes of every segment.
             timestamps: false,
             window_scale: None,
             initial_window: InitialWindow::Segments(2),
@@ -141,8 +140,8 @@ impl Row {
         }
     }
 
-    /// How long the one segment that is sent takes, in seconds: from the end of the handshake at
-    /// the sender to when it can be read, the mean of `runs` runs.
+    /// Mean latency of a single segment over `runs` runs, in seconds: from the end of the handshake
+    /// at the sender until the data can be read.
     pub fn latency(&self, runs: u64) -> f64 {
         let one = |run| {
             let (mut builder, ids) = self.network(run);

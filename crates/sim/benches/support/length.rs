@@ -1,24 +1,24 @@
-//! How long an example measures: what the examples that print or draw the figures of `docs` share.
+//! Length of the measurements in examples that print or draw the figures of `docs`.
 
 #![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
 
 use std::{env, io};
 
-/// How long an example measures.
+/// Length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Every row, each from a run so short that its figures mean nothing. The test suite runs this
-    /// form: it shows that the example runs to its end.
+    /// Every row, each from a run that is too short for meaningful figures. The test suite runs
+    /// this form to show that the example runs to its end.
     Short,
-    /// As long as the figures of `docs` were measured.
+    /// The length with which the figures of `docs` were measured.
     Full,
 }
 
 impl Length {
-    /// Reads the first word of the command line: `full`, or none for [`Length::Short`].
+    /// Reads the first argument of the command line: `full`, or none for [`Length::Short`].
     ///
     /// # Errors
-    /// The word is another one.
+    /// If the argument is another one.
     pub fn from_command_line() -> io::Result<Self> {
         match env::args().nth(1).as_deref() {
             None => {
@@ -30,7 +30,7 @@ impl Length {
         }
     }
 
-    /// The argument that is for this length.
+    /// The argument for this length.
     pub fn pick<T>(self, short: T, full: T) -> T {
         match self {
             Self::Short => short,

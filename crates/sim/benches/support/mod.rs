@@ -1,4 +1,4 @@
-//! The networks that benchmarks measure and tests count, so that both speak of the same.
+//! Networks shared by benchmarks and tests that count their costs.
 
 #![allow(dead_code, unreachable_pub, reason = "each benchmark uses its part")]
 
@@ -16,14 +16,14 @@ use anabranch_sim::routing::Metric;
 use anabranch_sim::sim::{Builder, Simulation};
 use bytes::Bytes;
 
-/// So long after the start of a run.
+/// Time at this distance from the start of a run.
 pub fn after(span: Duration) -> Instant {
     Instant::ZERO + span
 }
 
-/// `flows` TCP flows, each from a sender of its own to a receiver of its own, share one bottleneck
-/// of 1 Gbit/s and 10 ms between two routers. Every packet, data or acknowledgement, takes three
-/// links. Buffers are 1 MiB.
+/// `flows` TCP flows, each between its own sender and receiver, share one bottleneck of 1 Gbit/s
+/// and 10 ms between two routers. Every packet, data or acknowledgement, takes three links. Buffers
+/// are 1 MiB.
 pub fn dumbbell(flows: usize, tcp: tcp::Config) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [left, right] = ["left", "right"].map(|n| builder.node(n, Forwarding::On));
@@ -44,14 +44,14 @@ pub fn dumbbell(flows: usize, tcp: tcp::Config) -> Simulation {
     builder.build()
 }
 
-/// Packets that have arrived at their destination: data and acknowledgements.
+/// Number of packets that have arrived at their destination: data and acknowledgements.
 pub fn delivered(sim: &Simulation) -> u64 {
     let network = &sim.world().network;
     (0..network.node_count()).map(|n| network.node_metrics(NodeId(n as u32)).received).sum()
 }
 
-/// Two nodes, one cable of 100 Mbit/s and 1 ms, one transfer without end in which every segment is
-/// acknowledged; past its first second.
+/// Two nodes, one cable of 100 Mbit/s and 1 ms, and one unlimited transfer in which every segment
+/// is acknowledged; after its first second.
 pub fn one_hop() -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [a, b] = ["a", "b"].map(|n| builder.node(n, Forwarding::Off));
@@ -76,8 +76,8 @@ pub struct Star {
 }
 
 impl Star {
-    /// `octets` to a sensor node through three gateways, each 100 Mbit/s and 10 ms from the sender,
-    /// and 256 kbit/s, 25 ms and an MTU of 141 octets from the node.
+    /// `octets` bytes to a sensor node through three gateways, each of which is 100 Mbit/s and 10
+    /// ms from the sender, and 256 kbit/s, 25 ms and an MTU of 141 bytes from the node.
     pub fn new(octets: usize) -> Self {
         let ip = IpVersion::V6;
         let network = NetworkConfig { ip, metric: Metric::Delay, ..NetworkConfig::default() };
@@ -123,7 +123,7 @@ impl Star {
     ///
     /// # Panics
     ///
-    /// If the file does not arrive as it was.
+    /// If the file does not arrive unchanged.
     pub fn run(&mut self) {
         self.sim.run_until_idle();
         assert_eq!(self.sim.app::<SetSender>(self.sender).outcome(), Some(Outcome::Delivered));

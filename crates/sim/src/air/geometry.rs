@@ -1,9 +1,9 @@
-//! Where stations are, and for each the list of those that hear it.
+//! Positions of stations, and for each station the list of those that hear it.
 //!
-//! Where all stand still the lists are made once. Where some move, the list of a station has all
-//! others, and those that do not hear it have no marks there; it is brought up to date when the
-//! station begins to send, by the exact places of that moment. It stays as it is until the end of
-//! the frame: in the 12 ms of the longest frame at 1 Mbit/s a station moves 0.25 m at 20 m/s.
+//! If all stations are stationary, the lists are made once. If some move, the list of a station has
+//! all other stations; those that do not hear it have no marks. The list is updated from the exact
+//! positions when the station begins to send, and stays unchanged until the end of the frame: in
+//! the 12 ms of the longest frame at 1 Mbit/s, a station at 20 m/s moves 0.25 m.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use super::{Station, StreamFactory};
 /// A station that hears another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hearer {
-    /// Which.
+    /// Index of the station.
     pub(crate) station: u32,
-    /// What the signal is good for.
+    /// Effects of the signal at this station.
     pub(crate) marks: u8,
-    /// Milliwatts; under a unit disk the inverse of the distance.
+    /// Milliwatts; for a unit disk the inverse of the distance.
     pub(crate) power: f64,
 }
 
@@ -32,55 +32,55 @@ impl Hearer {
     }
 }
 
-/// What one direction between two stations has carried. Only frames to one station count.
+/// Counters of one direction between two stations. Only unicast frames count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkMetrics {
-    /// Frames sent, each retry one more.
+    /// Transmissions, including retransmissions.
     pub sent: u64,
-    /// Those acknowledged.
+    /// Acknowledged transmissions.
     pub acknowledged: u64,
-    /// Those whose acknowledgement has not come.
+    /// Transmissions whose acknowledgement did not arrive.
     pub lost: u64,
 }
 
-/// What is known of one direction between two stations, apart from what each frame needs.
+/// State of one direction between two stations that is not needed for every frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    /// Probability of losing a frame, beside collisions and bit errors.
+    /// Loss probability besides collisions and bit errors.
     pub(crate) loss: f64,
-    /// The frame received last, of the sender's count; 0 before the first.
+    /// Number of the frame received last, in the sender's count; 0 before the first.
     pub(crate) last_serial: u32,
     pub(crate) metrics: LinkMetrics,
 }
 
-/// For each station those that hear it, by number; all in one list.
+/// The hearers of each station, sorted by number; all in one list.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
-    /// Where the list of a station begins; one more than there are stations.
+    /// Index of the first hearer of each station; the last entry is the number of hearers.
     starts: Vec<u32>,
     pub(crate) hearers: Vec<Hearer>,
     pub(crate) links: Vec<Link>,
     moving: Option<Box<Moving>>,
 }
 
-/// What it takes to say anew who hears a station.
+/// State to update the hearers of a station.
 #[derive(Debug)]
 struct Moving {
     propagation: Box<dyn Propagate>,
-    /// Where stations are, of movers at the time of `located`.
+    /// Positions of the stations; of moving stations at the time `located`.
     positions: Vec<Position>,
-    /// The stations that move, in order.
+    /// The moving stations, in order.
     movers: Vec<(u32, Mover)>,
-    /// By station.
+    /// By station: whether it moves.
     moves: Vec<bool>,
-    /// Normal deviates of the shadowing: of a pair that of the lower station's row; empty without
-    /// shadowing.
+    /// Normal deviates of the shadowing. That of a pair is in the row of its lower station; empty
+    /// without shadowing.
     deviates: Vec<Vec<f64>>,
     located: Instant,
 }
 
 impl Moving {
-    /// Brings the places of all up to date.
+    /// Updates all positions.
     fn locate(&mut self, now: Instant) {
         if now != self.located {
             self.located = now;
@@ -90,7 +90,7 @@ impl Moving {
         }
     }
 
-    /// What one station hears of another now.
+    /// Signal of one station at another now.
     fn signal(&self, from: u32, to: u32) -> Option<Strength> {
         let distance = self.positions[from as usize].distance(self.positions[to as usize]);
         let (low, high) = (from.min(to) as usize, from.max(to) as usize);
@@ -99,8 +99,8 @@ impl Moving {
 }
 
 impl Neighbours {
-    /// Looks only at stations in the same or an adjoining cell of a grid, whose cells are as wide
-    /// as anything is heard.
+    /// Visits only stations in the same or an adjacent cell of a grid with cells as wide as the
+    /// range of signals.
     pub(crate) fn new(
         propagation: &impl Propagate,
         positions: &[Position],
@@ -123,10 +123,11 @@ impl Neighbours {
                 let rows = grid.range((column, y - 1)..=(column, y + 1));
                 near.extend(rows.flat_map(|(_, stations)| stations));
             }
+            // Ascending order: `find` searches the list, and the lower station of a pair comes
+            // first.
             near.sort_unstable();
             for &station in near.iter().filter(|&&station| station != from) {
-                // Both directions are alike. That of the first station is drawn, by a stream of its
-                // own.
+                // Both directions are equal. The lower station's is drawn, from its own stream.
                 let strength = if from < station {
                     let mut shadowing = || deviate(stream, from, station);
                     propagation.signal(p.distance(positions[station as usize]), &mut shadowing)
@@ -146,7 +147,7 @@ impl Neighbours {
         Ok(this)
     }
 
-    /// Stations of which some move: those with a mover, from where that has them.
+    /// Stations of which some move: those with a mover, from its start.
     pub(crate) fn moving(
         propagation: impl Propagate + 'static,
         positions: &[Position],
@@ -166,6 +167,7 @@ impl Neighbours {
         let deviates = if propagation.is_shadowed() { (0..count).map(row).collect() } else { Vec::new() };
         let link = Link { loss: propagation.loss(), last_serial: 0, metrics: LinkMetrics::default() };
         let others = |from: u32| (0..count).filter(move |to| *to != from);
+        // Every pair has an entry, since a moving station may come within range of any other.
         let hearers: Vec<Hearer> =
             (0..count).flat_map(others).map(|station| Hearer { station, marks: 0, power: 0.0 }).collect();
         let moving = Moving {
@@ -186,7 +188,7 @@ impl Neighbours {
         Ok(this)
     }
 
-    /// A station begins to send: who hears it is known afterwards, until it begins again.
+    /// Updates the hearers of a station that begins to send. They are valid until it begins again.
     #[inline]
     pub(crate) fn locate(&mut self, now: Instant, from: u32) {
         if let Some(moving) = &mut self.moving {
@@ -195,8 +197,8 @@ impl Neighbours {
         }
     }
 
-    /// Who hears a station by the places that are known; what two stations that stand still hear of
-    /// each other is found once.
+    /// Updates the hearers of a station from the current positions. Pairs of stationary stations
+    /// are computed only the first time.
     #[cold]
     fn hear(&mut self, from: u32, first: bool) {
         let range = self.of(from);
@@ -210,7 +212,7 @@ impl Neighbours {
         }
     }
 
-    /// Those that can receive from a station, now or, if one of the two moves, at some time.
+    /// The stations that can receive from a station, now or, if one of the two moves, at some time.
     pub(crate) fn reachable(&self, from: u32) -> impl Iterator<Item = Station> {
         let moves = move |station: u32| {
             self.moving.as_ref().is_some_and(|m| m.moves[from as usize] || m.moves[station as usize])
@@ -219,7 +221,7 @@ impl Neighbours {
         hearers.filter(move |h| h.marks & DECODABLE != 0 || moves(h.station)).map(|h| Station(h.station))
     }
 
-    /// Where a station is, if any moves; `now` does not decrease from call to call.
+    /// Position of a station, if any moves; `now` must not decrease from call to call.
     #[cfg(test)]
     pub(crate) fn place(&mut self, now: Instant, station: u32) -> Option<Position> {
         let moving = self.moving.as_mut()?;
@@ -232,13 +234,13 @@ impl Neighbours {
         self.starts.len() as u32 - 1
     }
 
-    /// Where in the list those are that hear a station.
+    /// Range of a station's hearers in the list.
     #[inline]
     pub(crate) fn of(&self, station: u32) -> std::ops::Range<usize> {
         self.starts[station as usize] as usize..self.starts[station as usize + 1] as usize
     }
 
-    /// Where in the list the direction from one station to another is; `None` if nothing is heard.
+    /// Index of the direction from one station to another in the list; `None` if nothing is heard.
     pub(crate) fn find(&self, from: u32, to: u32) -> Option<usize> {
         let range = self.of(from);
         let found = self.hearers[range.clone()].binary_search_by_key(&to, |h| h.station).ok()?;
@@ -246,7 +248,7 @@ impl Neighbours {
     }
 }
 
-/// A place that can be.
+/// Checks that a position is in range.
 fn on_map(station: u32, Position { x, y }: Position) -> Result<(), ConfigError> {
     match x.abs() <= 1e7 && y.abs() <= 1e7 {
         true => Ok(()),
@@ -254,7 +256,7 @@ fn on_map(station: u32, Position { x, y }: Position) -> Result<(), ConfigError> 
     }
 }
 
-/// The deviate of a pair: that of its lower station, by a stream of its own.
+/// The shadowing deviate of a pair, from the stream of its lower station.
 fn deviate(stream: &StreamFactory<'_>, low: u32, high: u32) -> f64 {
     stream(Station(low), &format!("shadowing {high}")).normal()
 }
@@ -304,7 +306,7 @@ mod tests {
         }
     }
 
-    /// As many movers, of which those of a number that 3 divides stand still.
+    /// As many movers, of which those with a number divisible by 3 do not move.
     fn moving(propagation: Propagation, positions: &[Position], text: &str) -> Neighbours {
         let traces = trace::read(text).unwrap();
         let mover = |legs: &std::sync::Arc<[_]>| {

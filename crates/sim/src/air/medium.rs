@@ -1,9 +1,8 @@
-//! Who hears what at this moment, and which frames that spoils.
+//! Reception: the signals at each station, and the frames that are lost because of others.
 //!
-//! Each station has a list of the signals that disturb it now, and the number of those that it
-//! senses. A frame touches both at the stations that hear it, at its start and at its end, and
-//! nothing else. A sum of powers is taken anew over the list when the list changes, so that no
-//! rounding stays behind.
+//! Each station has a list of the signals that disturb it, and the number of signals that it
+//! senses. A frame changes both at the stations that hear it, at its start and at its end. The sum
+//! of powers is computed anew when the list changes, so that rounding errors do not accumulate.
 
 mod rules;
 
@@ -17,50 +16,50 @@ use crate::random::Stream;
 
 pub(crate) use rules::Rules;
 
-/// The air between the stations.
+/// The channel between the stations.
 #[derive(Debug)]
 pub(crate) struct Medium {
     rules: Rules,
     pub(crate) neighbours: Neighbours,
-    /// By station; apart from the receivers, since most stations that a frame touches only sense
+    /// By station. Separate from the receivers, since most stations that a frame reaches only sense
     /// it.
     carriers: Vec<Carrier>,
     receivers: Vec<Receiver>,
-    /// What the receivers draw from.
+    /// Random streams of the receivers.
     streams: Vec<Stream>,
 }
 
-/// A frame that has come through.
+/// A correctly received frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reception {
-    /// Where it came.
+    /// Receiving station.
     pub(crate) station: u32,
-    /// On which link.
+    /// Index of the link.
     pub(crate) link: usize,
-    /// Link quality, of a frame for this station or for all.
+    /// Link quality, for a frame to this station or to all.
     pub(crate) lqi: u8,
-    /// Received power, of such a frame.
+    /// Received power, for such a frame.
     pub(crate) rssi_dbm: Option<i16>,
 }
 
-/// Whoever is told what a frame does to those that hear it, as it begins and ends.
+/// Receiver of notifications about the effects of frames at their start and end.
 pub(crate) trait Witness {
-    /// Frames that are for others are received too.
+    /// Whether frames for other stations are received too.
     const OVERHEARS: bool;
 
     /// The channel has become busy or clear at a station.
     fn turned(&mut self, station: u32);
 
-    /// A frame has come through.
+    /// A frame has been received correctly.
     fn received(&mut self, reception: Reception);
 
-    /// A signal has ended at a station that has not received it. `followed` is how long the
-    /// receiver followed the frame before interference spoiled it, all of it if only bits were
-    /// wrong; `None` if it never did.
+    /// A signal has ended at a station that has not received it. `followed` is the time for which
+    /// the receiver followed the frame before interference destroyed it; the whole frame if only
+    /// bits were wrong; `None` if the receiver never locked on it.
     fn failed(&mut self, station: u32, followed: Option<Duration>);
 }
 
-/// Receptions are all that is of interest.
+/// Only collects receptions.
 impl Witness for Vec<Reception> {
     const OVERHEARS: bool = false;
 
@@ -73,7 +72,7 @@ impl Witness for Vec<Reception> {
     fn failed(&mut self, _: u32, _: Option<Duration>) {}
 }
 
-/// What became of frames that did not come through.
+/// Counters of frames that were not received.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Spoils {
     pub(crate) collisions: u64,
@@ -81,22 +80,22 @@ pub(crate) struct Spoils {
     pub(crate) missed: u64,
 }
 
-/// What a station senses of the channel.
+/// A station's view of the channel.
 #[derive(Clone, Copy, Default, Debug)]
 struct Carrier {
-    /// Signals that are [`SENSED`].
+    /// Number of signals that are [`SENSED`].
     sensed: u32,
     busy_since: Option<Instant>,
-    /// End of the last time in which the channel was busy.
+    /// End of the last busy period.
     busy_until: Instant,
     busy_time: Duration,
 }
 
 #[derive(Debug)]
 struct Receiver {
-    /// Those that are [`INTERFERING`].
+    /// Signals that are [`INTERFERING`].
     signals: Vec<Signal>,
-    /// It listens: neither sends, nor turns around, nor is off.
+    /// Whether the station listens: it neither sends, nor turns around, nor is off.
     open: bool,
     lock: Option<Lock>,
     spoils: Spoils,
@@ -109,44 +108,45 @@ struct Signal {
     end: Instant,
 }
 
-/// The frame that a receiver is locked on.
+/// The frame on which a receiver is locked.
 #[derive(Clone, Copy, Debug)]
 struct Lock {
     from: u32,
-    /// It is for this station, or for all.
+    /// Whether the frame is for this station or for all.
     wanted: bool,
-    /// It is missed if it does not come through. One frame of many that say the same is not.
+    /// Whether it counts as missed if it is not received. One of many frames with the same content
+    /// does not.
     counts: bool,
     power: f64,
     begun: Instant,
     end: Instant,
-    /// Another signal has been there.
+    /// Whether another signal has overlapped it.
     disturbed: bool,
-    /// Since when it cannot come through any more.
+    /// Time from which the frame can no longer be received.
     spoiled: Option<Instant>,
-    /// Up to here the two sums are complete.
+    /// Time up to which both sums are complete.
     since: Instant,
-    /// Logarithm of the probability that no bit is wrong.
+    /// Logarithm of the probability that all bits are right.
     ln_success: f64,
     /// Interference in milliwatt seconds.
     interference: f64,
 }
 
 impl Lock {
-    /// It matters to this station whether it comes through.
+    /// Whether the loss of the frame counts for this station.
     fn is_counted(&self) -> bool {
         self.wanted && self.counts
     }
 
-    /// How long the receiver followed the frame, which ends at `now`, before interference spoiled
-    /// it.
+    /// Time for which the receiver followed the frame, which ends at `now`, before interference
+    /// destroyed it.
     fn followed(&self, now: Instant) -> Duration {
         self.spoiled.unwrap_or(now).saturating_since(self.begun)
     }
 }
 
 impl Medium {
-    /// All stations listen.
+    /// Initially all stations listen.
     pub(crate) fn new(rules: Rules, neighbours: Neighbours, stream: &StreamFactory<'_>) -> Self {
         let count = neighbours.station_count();
         let carriers = vec![Carrier::default(); count as usize];
@@ -155,8 +155,8 @@ impl Medium {
         Self { rules, neighbours, carriers, receivers, streams }
     }
 
-    /// A station begins to send a frame for `to`, or for all, until `end`; if it does not count, no
-    /// receiver notes that it did not come through.
+    /// A station begins to send a frame to `to` or to all, until `end`. If the frame does not
+    /// count, receivers do not record its loss.
     pub(crate) fn begin<W: Witness>(
         &mut self,
         now: Instant,
@@ -173,7 +173,7 @@ impl Medium {
             let carrier = &mut self.carriers[station as usize];
             carrier.sensed += u32::from(marks & SENSED != 0);
             if marks & INTERFERING == 0 {
-                // It is sensed, and no more.
+                // The signal is only sensed.
                 if carrier.turn(now, true) {
                     witness.turned(station);
                 }
@@ -211,7 +211,7 @@ impl Medium {
             let loss = self.neighbours.links[link].loss;
             let draw = self.streams[station as usize].uniform();
             if self.receivers[station as usize].judge(&lock, loss, draw) {
-                // Nobody asks how well a frame came that was for another.
+                // The quality of a frame for another station is not needed.
                 let (lqi, rssi_dbm) = if lock.wanted { self.rules.quality(now, &lock) } else { (0, None) };
                 witness.received(Reception { station, link, lqi, rssi_dbm });
             } else {
@@ -220,7 +220,7 @@ impl Medium {
         }
     }
 
-    /// The frame of a station breaks off: nobody receives it.
+    /// The frame of a station is cut off and not received.
     pub(crate) fn cut<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
             let Hearer { station, marks, .. } = self.neighbours.hearers[link];
@@ -235,8 +235,8 @@ impl Medium {
         }
     }
 
-    /// The signal of a station is gone at the far end of a link: the lock of the receiver there, if
-    /// it was on this signal.
+    /// The signal of a station ends at the far end of a link. Returns the lock of the receiver
+    /// there, if it was on this signal.
     #[inline(always)]
     fn fade<W: Witness>(&mut self, now: Instant, from: u32, link: usize, witness: &mut W) -> Option<Lock> {
         let Hearer { station, marks, .. } = self.neighbours.hearers[link];
@@ -259,13 +259,12 @@ impl Medium {
         receiver.lock.take_if(|lock| lock.from == from)
     }
 
-    /// Probability that a frame that is on air for so long comes through on a link on which nothing
-    /// disturbs it.
+    /// Probability that a frame of this duration is received on a link without interference.
     pub(crate) fn clear_success(&self, link: usize, airtime: Duration) -> f64 {
         self.bits_are_right(link, airtime) * (1.0 - self.neighbours.links[link].loss)
     }
 
-    /// As [`Medium::clear_success`], without the loss that the link was given.
+    /// As [`Medium::clear_success`], without the configured loss probability of the link.
     pub(crate) fn bits_are_right(&self, link: usize, airtime: Duration) -> f64 {
         let Hearer { marks, power, .. } = self.neighbours.hearers[link];
         if marks & DECODABLE == 0 {
@@ -286,7 +285,7 @@ impl Medium {
         self.receivers[station as usize].open = true;
     }
 
-    /// A station does not listen any more, and loses what it was receiving.
+    /// A station stops listening, and loses the frame that it was receiving.
     pub(crate) fn close(&mut self, station: u32) {
         let receiver = &mut self.receivers[station as usize];
         receiver.open = false;
@@ -295,36 +294,36 @@ impl Medium {
         }
     }
 
-    /// The channel was busy at a station at some time between `from` and `now`.
+    /// Whether the channel was busy at a station at any time between `from` and `now`.
     pub(crate) fn was_busy(&self, station: u32, from: Instant, now: Instant) -> bool {
         let carrier = &self.carriers[station as usize];
         carrier.busy_since.is_some_and(|since| since < now) || carrier.busy_until > from
     }
 
-    /// The channel is busy at a station.
+    /// Whether the channel is busy at a station.
     pub(crate) fn is_busy(&self, station: u32) -> bool {
         self.carriers[station as usize].busy_since.is_some()
     }
 
-    /// Since when the channel has been clear at a station that does not know yet what has begun
-    /// less than `unaware` before; `None` while it is busy.
+    /// Time since which the channel is clear at a station that does not notice signals younger than
+    /// `unaware`; `None` while it is busy.
     pub(crate) fn clear_since(&self, station: u32, now: Instant, unaware: Duration) -> Option<Instant> {
         let carrier = &self.carriers[station as usize];
         let busy = carrier.busy_since.is_some_and(|since| unaware.is_zero() || since + unaware <= now);
         (!busy).then_some(carrier.busy_until)
     }
 
-    /// When the frame began that a station is receiving.
+    /// Start of the frame that a station is receiving.
     pub(crate) fn lock_begun(&self, station: u32) -> Option<Instant> {
         self.receivers[station as usize].lock.as_ref().map(|lock| lock.begun)
     }
 
-    /// When the frame ends that a station is receiving.
+    /// End of the frame that a station is receiving.
     pub(crate) fn lock_end(&self, station: u32) -> Option<Instant> {
         self.receivers[station as usize].lock.as_ref().map(|lock| lock.end)
     }
 
-    /// Time in which the channel was busy at a station.
+    /// Total time for which the channel was busy at a station.
     pub(crate) fn busy_time(&self, station: u32, now: Instant) -> Duration {
         let carrier = &self.carriers[station as usize];
         let open = carrier.busy_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
@@ -337,9 +336,8 @@ impl Medium {
 }
 
 impl Rules {
-    /// LQI, from 0 to 255, and RSSI of a frame that has come through. LQI grows with the margin:
-    /// with the distance that is left to the range, or with the mean SINR in dB, of which 25 is
-    /// all.
+    /// LQI, 0 to 255, and RSSI of a correctly received frame. LQI grows with the margin: the
+    /// distance left to the range, or the mean SINR in dB, of which 25 gives the highest LQI.
     fn quality(&self, now: Instant, lock: &Lock) -> (u8, Option<i16>) {
         match *self {
             Self::Disk { range: Some(range), .. } => {
@@ -356,7 +354,7 @@ impl Rules {
 }
 
 impl Carrier {
-    /// The channel is busy or clear now; true if it was not before.
+    /// Sets the channel busy or clear. Returns true if this is a change.
     #[inline]
     fn turn(&mut self, now: Instant, busy: bool) -> bool {
         match (busy, self.busy_since) {
@@ -377,7 +375,7 @@ impl Receiver {
         Self { signals: Vec::new(), open: true, lock: None, spoils: Spoils::default() }
     }
 
-    /// Brings the sums of a lock up to date, before what is heard changes.
+    /// Brings the sums of a lock up to date before the signals change.
     #[inline]
     fn settle(&mut self, now: Instant, rules: &Rules) {
         let Rules::Sinr { noise, coding, .. } = *rules else { return };
@@ -393,10 +391,10 @@ impl Receiver {
         lock.since = now;
     }
 
-    /// Another signal comes upon the frame that is being received.
+    /// Another signal overlaps the frame that is being received.
     #[inline]
     fn disturb(&mut self, now: Instant, signal: &Signal, rules: &Rules) {
-        // A frame that ends at this instant is past.
+        // A frame that ends at this time is not affected.
         let Some(lock) = self.lock.as_mut().filter(|lock| lock.end > now) else { return };
         match *rules {
             Rules::Disk { survives, .. } => {
@@ -418,7 +416,7 @@ impl Receiver {
         }
     }
 
-    /// All signals together are as strong as a CCA that looks for energy wants them.
+    /// Whether the sum of all signals reaches the energy threshold of a CCA.
     #[inline]
     fn has_energy(&self, rules: &Rules) -> bool {
         match *rules {
@@ -427,7 +425,7 @@ impl Receiver {
         }
     }
 
-    /// A frame begins that this receiver could lock on.
+    /// A frame begins on which this receiver could lock.
     fn meet(&mut self, now: Instant, signal: &Signal, (wanted, counts): (bool, bool), rules: &Rules) {
         let counted = wanted && counts;
         if !self.open {
@@ -439,7 +437,7 @@ impl Receiver {
             Rules::Disk { joins, takes, .. } => {
                 let strongest = others.map(|s| s.power).fold(0.0, f64::max);
                 let ratio = if self.lock.is_none() { joins } else { takes };
-                // Without a capture the ratio is infinite, and infinity times nothing no number.
+                // Without capture the ratio is infinite, and infinity times zero is not a number.
                 (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true, false)
             }
             Rules::Sinr { noise, locks, takes, rejects, .. } => {
@@ -472,9 +470,9 @@ impl Receiver {
         }
     }
 
-    /// A frame has ended: whether it came through, by a number that was drawn from 0 to 1.
+    /// Whether a frame that has ended was received, given a random number from 0 to 1.
     fn judge(&mut self, lock: &Lock, loss: f64, draw: f64) -> bool {
-        // Without bit errors it is 1, which need not be computed.
+        // Without bit errors the probability is 1; this saves the exponential.
         let right = if lock.ln_success == 0.0 { 1.0 } else { exp(lock.ln_success) };
         let through = lock.spoiled.is_none() && draw < (1.0 - loss) * right;
         if !through && lock.is_counted() {

@@ -1,30 +1,30 @@
-//! How long a radio has been in each of its states, for its energy.
+//! Time of a radio in each of its states, from which its energy follows.
 
 use anabranch_core::time::{Duration, Instant};
 
 /// Number of states.
 pub(crate) const STATES: usize = 5;
 
-/// What a radio of either kind does.
+/// State of a radio of either kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RadioState {
-    /// It is on air.
+    /// Transmitting.
     Transmit,
-    /// It senses the signals of others, be they for it or not.
+    /// Sensing the signals of other stations, for any destination.
     Receive,
-    /// It is on, and the channel is clear.
+    /// Listening on a clear channel.
     Listen,
-    /// It is off.
+    /// Off.
     Off,
-    /// It sleeps between samples of the channel.
+    /// Sleeping between samples of the channel.
     Sleep,
 }
 
 impl RadioState {
-    /// All, in the order of [`EnergyUse`].
+    /// All states, in the order of [`EnergyUse`].
     pub const ALL: [Self; STATES] = [Self::Transmit, Self::Receive, Self::Listen, Self::Off, Self::Sleep];
 
-    /// As in the names of metrics.
+    /// Name of the state in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transmit => "transmit",
@@ -36,7 +36,7 @@ impl RadioState {
     }
 }
 
-/// Seconds that a radio has been in each state, and the joules that it has drawn there.
+/// Seconds that a radio has spent in each state, and the joules that it has used there.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct EnergyUse {
     /// In the order of [`RadioState::ALL`].
@@ -46,21 +46,21 @@ pub struct EnergyUse {
 }
 
 impl EnergyUse {
-    /// Of a time in each state, and the watts that each takes.
+    /// From the time in each state and the power in watts.
     pub(crate) fn of(time: &StateTime, watts: [f64; STATES]) -> Self {
         let StateTime { transmit, receive, listen, off, sleep } = *time;
         let seconds = [transmit, receive, listen, off, sleep].map(Duration::as_secs_f64);
         Self { seconds, joules: std::array::from_fn(|i| watts[i] * seconds[i]) }
     }
 
-    /// What has been used since `before`.
+    /// The difference to `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let less = |now: [f64; STATES], then: [f64; STATES]| std::array::from_fn(|i| now[i] - then[i]);
         Self { seconds: less(self.seconds, before.seconds), joules: less(self.joules, before.joules) }
     }
 
-    /// The joules of all states.
+    /// Total energy of all states in joules.
     pub fn energy_j(&self) -> f64 {
         self.joules.iter().sum()
     }
@@ -75,14 +75,14 @@ impl std::ops::AddAssign for EnergyUse {
     }
 }
 
-/// Time that a radio has been in each state; together the time of the run.
+/// Time that a radio has spent in each state; the sum is the duration of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StateTime {
-    /// On air.
+    /// Transmitting.
     pub transmit: Duration,
-    /// Neither on air nor asleep nor off, and the channel busy.
+    /// On, not transmitting, and the channel busy.
     pub receive: Duration,
-    /// Neither on air nor asleep nor off, and the channel clear.
+    /// On, not transmitting, and the channel clear.
     pub listen: Duration,
     /// Off.
     pub off: Duration,
@@ -90,43 +90,43 @@ pub struct StateTime {
     pub sleep: Duration,
 }
 
-/// What a station has its radio do.
+/// Activity of a station's radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Activity {
     Transmit,
-    /// It is on and not on air: it receives or listens, as the channel has it.
+    /// On and not transmitting: it receives or listens, depending on the channel.
     Hear,
     Off,
     Sleep,
 }
 
-/// The account of one radio.
+/// The times of one radio.
 ///
-/// The channel keeps its own account of when it is busy at a station. That is asked for when the
-/// station does something else, and nothing is written at each signal of each station, which would
-/// be most of what a network does.
+/// The channel records when it is busy at a station. That record is read when the station changes
+/// its activity, so nothing is written for each signal at each station, which would be most of the
+/// work of a network.
 #[derive(Debug)]
 pub(crate) struct Meter {
     activity: Activity,
     since: Instant,
-    /// How long the channel had been busy by then.
+    /// Busy time of the channel when the activity began.
     busy_before: Duration,
     spent: StateTime,
 }
 
 impl Meter {
-    /// Of a radio that hears a clear channel from the epoch on.
+    /// For a radio on a clear channel, from time zero.
     pub(crate) fn new() -> Self {
         let (since, busy_before) = (Instant::ZERO, Duration::ZERO);
         Self { activity: Activity::Hear, since, busy_before, spent: StateTime::default() }
     }
 
-    /// The station does something else, when the channel has been busy there for so long in all.
+    /// Changes the activity; `busy` is the total busy time of the channel at the station.
     pub(crate) fn enter(&mut self, now: Instant, activity: Activity, busy: Duration) {
         *self = Self { activity, since: now, busy_before: busy, spent: self.until(now, busy) };
     }
 
-    /// The account up to `now`, when the channel has been busy there for so long in all.
+    /// The times up to `now`; `busy` is the total busy time of the channel at the station.
     pub(crate) fn until(&self, now: Instant, busy: Duration) -> StateTime {
         let mut spent = self.spent;
         let time = now.saturating_since(self.since);

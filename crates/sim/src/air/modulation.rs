@@ -1,4 +1,4 @@
-//! Bit errors of modulations.
+//! Bit error rates of modulations.
 //!
 //! Source: IEEE Std 802.15.4-2006, Annex E.4.1.8, for O-QPSK; Proakis, Digital Communications, for
 //! FSK.
@@ -7,16 +7,16 @@ use anabranch_core::time::Duration;
 
 use crate::math::exp;
 
-/// How bits are put on the carrier; what the bit-error rate depends on.
+/// Modulation, which determines the bit error rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Modulation {
     /// 16-ary quasi-orthogonal direct-sequence O-QPSK of the 2.4 GHz band.
     OQpsk,
-    /// Binary frequency-shift keying, detected without a phase reference.
+    /// Binary frequency-shift keying with non-coherent detection.
     Fsk2,
 }
 
-/// What the bit errors of a frame depend on, beside the signals.
+/// Parameters of a frame's bit errors, besides the signals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Coding {
     pub(crate) modulation: Modulation,
@@ -25,7 +25,7 @@ pub(crate) struct Coding {
 }
 
 impl Coding {
-    /// Bits on air in so long a time.
+    /// Number of bits sent in a time.
     #[inline]
     pub(crate) fn bits(&self, time: Duration) -> f64 {
         time.as_secs_f64() * self.bit_rate as f64
@@ -33,19 +33,19 @@ impl Coding {
 }
 
 impl Modulation {
-    /// Bit-error rate at a ratio of signal to noise, which is a ratio of powers.
+    /// Bit error rate at a signal-to-noise ratio, given as a ratio of powers.
     ///
-    /// Both formulas hold for white noise. Interference is put in as if it were noise, which is not
-    /// what a frame of the same kind does to another:
+    /// Both formulas apply to white noise. Interference is treated as noise, which underestimates
+    /// the effect of a frame of the same kind: see
     /// [`super::propagation::LogDistance::co_channel_rejection_db`].
     ///
     /// O-QPSK: 8/15 · 1/16 · Σ (k = 2 to 16) (-1)^k C(16, k) e^(20 SINR (1/k - 1)), the standard's
     /// formula. FSK: 1/2 e^(-SINR / 2), binary orthogonal FSK with an envelope detector and a noise
-    /// bandwidth of the bit rate, so that SINR is E_b / N_0 (Proakis, Digital Communications,
+    /// bandwidth equal to the bit rate, so that SINR is E_b / N_0 (Proakis, Digital Communications,
     /// section 4.5).
     pub fn bit_error_rate(self, sinr: f64) -> f64 {
         match self {
-            // Beyond this the sum is below 1e-16, and its terms cancel to nothing but rounding.
+            // Above this the sum is below 1e-16, and its terms cancel to rounding errors.
             Self::OQpsk if sinr > 4.0 => 0.0,
             Self::OQpsk => {
                 let sum = OQPSK_TERMS
@@ -83,7 +83,7 @@ mod tests {
             assert!((rates[0] - 0.5).abs() < 1e-9, "no signal is a coin: {}", rates[0]);
             assert!(rates.windows(2).all(|pair| pair[1] <= pair[0]), "{modulation:?}");
         }
-        // At 0 dB, with the binomials and the platform's exponential.
+        // At 0 dB, with binomial coefficients and the platform's exponential.
         let binomials =
             [120.0, 560.0, 1820.0, 4368.0, 8008.0, 11440.0, 12870.0, 11440.0, 8008.0, 4368.0, 1820.0]
                 .into_iter()

@@ -1,14 +1,14 @@
-//! How stations move: legs at a constant speed, one after another.
+//! Motion of stations: consecutive legs at a constant speed.
 //!
-//! A [`Motion`] is the recipe, a [`Mover`] one station that follows it, from the epoch on. A mover
-//! is asked where it is at times that do not decrease; it draws from a stream of its own, one leg
-//! after another, so that where a station is does not depend on how often others ask.
+//! A [`Motion`] is the description, a [`Mover`] one station that follows it from time zero. A mover
+//! is asked for its position at times that do not decrease. It draws its legs one after another
+//! from its own stream, so its position does not depend on how often it is asked.
 //!
 //! Sources: Camp, Boleng, Davies, "A survey of mobility models for ad hoc network research" (2002),
-//! for random waypoint and for Gauss-Markov with its edges; Liang, Haas, "Predictive distance-based
-//! mobility management for PCS networks" (1999); Navidi, Camp, "Stationary distributions for the
-//! random waypoint mobility model" (2004), for the start. [`trace`] reads what ns-2's `setdest`
-//! writes.
+//! for random waypoint, and for Gauss-Markov with its edges; Liang, Haas, "Predictive
+//! distance-based mobility management for PCS networks" (1999); Navidi, Camp, "Stationary
+//! distributions for the random waypoint mobility model" (2004), for the start. [`trace`] reads the
+//! output of ns-2's `setdest`.
 
 pub mod trace;
 
@@ -21,78 +21,79 @@ use super::position::Position;
 use crate::math::{exp, ln, sin_cos};
 use crate::random::Stream;
 
-/// A rectangle, in metres; its sides are longer than 0.
+/// A rectangle, in metres, with sides longer than 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Area {
-    /// Its south-west corner.
+    /// South-west corner.
     pub corner: Position,
-    /// From west to east.
+    /// Extent from west to east.
     pub width: f64,
-    /// From south to north.
+    /// Extent from south to north.
     pub height: f64,
 }
 
-/// How a station moves.
+/// Motion of a station.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Motion {
-    /// To a place drawn evenly in a rectangle, and after a pause to the next.
+    /// Moves to a uniformly random point of a rectangle, pauses, and moves to the next.
     RandomWaypoint(RandomWaypoint),
-    /// At a speed and in a direction that change little from step to step.
+    /// Speed and direction change gradually from step to step.
     GaussMarkov(GaussMarkov),
-    /// As written in a file, over these legs in the order of time.
+    /// Legs from a file, in order of time.
     Trace(Arc<[Leg]>),
 }
 
-/// Speeds are drawn evenly for each way.
+/// Random waypoint model. The speed of each leg is drawn from a uniform distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RandomWaypoint {
-    /// Where.
+    /// Rectangle of the motion.
     pub area: Area,
-    /// Least speed in m/s, at least 0 and at most `fastest`. With 0 there is no stationary
-    /// distribution: the longer a run, the slower the stations (Yoon, Liu, Noble, "Random waypoint
+    /// Lowest speed in m/s, at least 0 and at most `fastest`. With 0 there is no stationary
+    /// distribution: the mean speed falls as the run goes on (Yoon, Liu, Noble, "Random waypoint
     /// considered harmful", 2003).
     pub slowest: f64,
-    /// Greatest speed in m/s, more than 0.
+    /// Highest speed in m/s, more than 0.
     pub fastest: f64,
-    /// How long a station stays where it has arrived.
+    /// Pause at each point.
     pub pause: Duration,
 }
 
-/// Speed and direction are autoregressive: with memory a, mean m and deviation s, the next is a
-/// times the present, plus (1 - a) m, plus the root of 1 - a^2 times s times a normal deviate.
+/// Gauss-Markov model. Speed and direction are autoregressive: with memory a, mean m and deviation
+/// s, the next value is a times the present one, plus (1 - a) m, plus the square root of 1 - a^2
+/// times s times a normal deviate.
 ///
-/// Near an edge the mean direction turns away from it: within a tenth of the shorter side. A step
-/// that would lead out of the rectangle is mirrored.
+/// Within a tenth of the shorter side from an edge, the mean direction turns away from the edge. A
+/// step that would lead out of the rectangle is mirrored.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GaussMarkov {
-    /// Where.
+    /// Rectangle of the motion.
     pub area: Area,
     /// Mean speed in m/s, more than 0.
     pub speed: f64,
-    /// Standard deviation of the speed in m/s. A speed below 0 is one backward.
+    /// Standard deviation of the speed in m/s. A negative speed moves backwards.
     pub deviation: f64,
     /// Standard deviation of the direction in radians.
     pub turn: f64,
-    /// How much of the present stays: 0, a random walk, to 1, for ever straight on.
+    /// Memory: from 0, a random walk, to 1, straight on for ever.
     pub memory: f64,
-    /// From step to step, longer than 0.
+    /// Time between two steps, more than 0.
     pub interval: Duration,
 }
 
-/// From one place to another at a constant speed.
+/// Motion between two positions at a constant speed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Leg {
-    /// When it begins.
+    /// Start time.
     pub begin: Instant,
-    /// When it ends; not before it begins.
+    /// End time; not before the start.
     pub end: Instant,
-    /// Where it begins.
+    /// Position at the start.
     pub from: Position,
-    /// Where it ends.
+    /// Position at the end.
     pub to: Position,
 }
 
-/// A station that moves.
+/// A moving station.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mover {
     leg: Leg,
@@ -107,18 +108,18 @@ enum Course {
 }
 
 impl Leg {
-    /// Nothing moves until `end`.
+    /// A leg without motion until `end`.
     pub(super) fn rest(at: Position, begin: Instant, end: Instant) -> Self {
         Self { begin, end, from: at, to: at }
     }
 
-    /// A way at `speed` metres per second, more than 0.
+    /// A leg at `speed` metres per second, more than 0.
     pub(super) fn at_speed(from: Position, to: Position, begin: Instant, speed: f64) -> Self {
         let time = Duration::from_secs_f64(from.distance(to) / speed);
         Self { begin, end: begin + time, from, to }
     }
 
-    /// Where a station is on it.
+    /// Position on the leg at a time.
     pub fn place(&self, now: Instant) -> Position {
         if now >= self.end {
             return self.to;
@@ -129,7 +130,7 @@ impl Leg {
         Position::new(part(self.from.x, self.to.x), part(self.from.y, self.to.y))
     }
 
-    /// Metres per second.
+    /// Speed in metres per second.
     pub fn speed(&self) -> f64 {
         let time = self.end.saturating_since(self.begin).as_secs_f64();
         if time == 0.0 { 0.0 } else { self.from.distance(self.to) / time }
@@ -137,9 +138,9 @@ impl Leg {
 }
 
 impl Mover {
-    /// A station that starts at `start`, or else where its motion has it: by the stationary
-    /// distribution, so that no part of a run differs from another, or at the beginning of its
-    /// trace.
+    /// A station that starts at `start`, or otherwise where its motion begins: for models in the
+    /// stationary distribution, so that all parts of a run are alike; for a trace at its first
+    /// position.
     pub fn new(motion: &Motion, start: Option<Position>, mut random: Stream) -> Self {
         match motion {
             Motion::RandomWaypoint(plan) => {
@@ -168,18 +169,18 @@ impl Mover {
         }
     }
 
-    /// Where it is; `now` does not decrease from call to call.
+    /// Current position; `now` must not decrease from call to call.
     pub fn place(&mut self, now: Instant) -> Position {
         self.leg_at(now).place(now)
     }
 
-    /// On which way it is.
+    /// Current leg.
     pub fn leg_at(&mut self, now: Instant) -> Leg {
         while self.leg.end <= now && self.advance() {}
         self.leg
     }
 
-    /// The next leg begins; false if there is none.
+    /// Begins the next leg; returns false if there is none.
     fn advance(&mut self) -> bool {
         let (at, now) = (self.leg.to, self.leg.end);
         match &mut self.course {
@@ -199,7 +200,7 @@ impl Mover {
             }
             Course::Trace { legs, next } => {
                 let Some(leg) = legs.get(*next) else { return false };
-                // It rests until the file says more.
+                // Rests until the next leg of the file.
                 if self.leg.end < leg.begin {
                     self.leg = Leg::rest(at, now, leg.begin);
                     return true;
@@ -213,14 +214,14 @@ impl Mover {
 }
 
 impl Area {
-    /// A place, evenly.
+    /// Draws a uniformly distributed position.
     pub fn draw(&self, random: &mut Stream) -> Position {
         let x = self.corner.x + self.width * random.uniform();
         Position::new(x, self.corner.y + self.height * random.uniform())
     }
 
-    /// Mean distance of two places drawn evenly (Ghosh, "Random distances within a rectangle and
-    /// between two rectangles", 1951).
+    /// Mean distance of two uniformly distributed positions (Ghosh, "Random distances within a
+    /// rectangle and between two rectangles", 1951).
     pub fn mean_distance(&self) -> f64 {
         let (a, b) = (self.width, self.height);
         let d = (a * a + b * b).sqrt();
@@ -234,12 +235,12 @@ impl Area {
 impl RandomWaypoint {
     fn way(&self, from: Position, begin: Instant, random: &mut Stream) -> Leg {
         let to = self.area.draw(random);
-        // Never the least speed, which may be 0.
+        // Never exactly the lowest speed, which may be 0.
         let speed = self.fastest - (self.fastest - self.slowest) * random.uniform();
         Leg::at_speed(from, to, begin, speed)
     }
 
-    /// Mean of the time that a metre takes, in seconds. Infinite if the least speed is 0.
+    /// Mean time for one metre, in seconds. Infinite if the lowest speed is 0.
     fn mean_slowness(&self) -> f64 {
         match self.fastest - self.slowest {
             0.0 => 1.0 / self.slowest,
@@ -247,21 +248,21 @@ impl RandomWaypoint {
         }
     }
 
-    /// Probability that a station pauses at a moment (Navidi and Camp, section 4).
+    /// Probability that a station is pausing at a given time (Navidi and Camp, section 4).
     pub fn pauses(&self) -> f64 {
         let (pause, way) = (self.pause.as_secs_f64(), self.area.mean_distance() * self.mean_slowness());
         pause / (pause + way)
     }
 
-    /// The leg at a moment that is far from any beginning, and whether the station moves on it.
+    /// A leg in the stationary distribution, and whether the station moves on it.
     fn stationary(&self, random: &mut Stream) -> (Leg, bool) {
         if random.bernoulli(self.pauses()) {
             let at = self.area.draw(random);
             let left = Duration::from_secs_f64(self.pause.as_secs_f64() * random.uniform());
             return (Leg::rest(at, Instant::ZERO, Instant::ZERO + left), false);
         }
-        // Ways are met in proportion to their length, and speeds in inverse proportion to
-        // themselves.
+        // Legs are met in proportion to their length, and speeds in inverse proportion to their
+        // value.
         let longest = Position::new(self.area.width, self.area.height).distance(Position::default());
         let (from, to) = loop {
             let (from, to) = (self.area.draw(random), self.area.draw(random));
@@ -284,18 +285,18 @@ struct Walk {
 }
 
 impl GaussMarkov {
-    /// The next speed and direction.
+    /// Draws the next speed and direction.
     fn draw(&self, walk: &mut Walk, random: &mut Stream) {
         let (stays, new) = (self.memory, 1.0 - self.memory);
         let swing = (1.0 - self.memory * self.memory).sqrt();
         walk.speed = stays * walk.speed + new * self.speed + swing * self.deviation * random.normal();
-        // Directions are the same after a full turn: the mean is taken where it is nearest.
+        // Directions repeat after a full turn: the nearest equivalent of the mean is used.
         let mean = walk.mean + TAU * ((walk.direction - walk.mean) / TAU).round();
         walk.direction = stays * walk.direction + new * mean + swing * self.turn * random.normal();
         walk.direction -= TAU * (walk.direction / TAU).round();
     }
 
-    /// One step; what would lead out of the rectangle is mirrored.
+    /// Makes one step; a step that would lead out of the rectangle is mirrored.
     fn step(&self, from: Position, begin: Instant, walk: &mut Walk) -> Leg {
         let far = walk.speed * self.interval.as_secs_f64();
         let (sine, cosine) = sin_cos(walk.direction);
@@ -316,8 +317,8 @@ impl GaussMarkov {
         Leg { begin, end: begin + self.interval, from, to }
     }
 
-    /// Near an edge the mean direction is the one that leads away from it (Camp, Boleng and Davies,
-    /// Figure 6).
+    /// Near an edge, sets the mean direction to the one that leads away from it (Camp, Boleng and
+    /// Davies, Figure 6).
     fn turn_from_edges(&self, at: Position, walk: &mut Walk) {
         let Area { corner, width, height } = self.area;
         let margin = width.min(height) / 10.0;

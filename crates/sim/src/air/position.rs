@@ -1,6 +1,6 @@
-//! Places.
+//! Positions in the plane.
 
-/// A place in the plane, in metres.
+/// A position in the plane, in metres.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Position {
     /// East of the origin.
@@ -10,12 +10,12 @@ pub struct Position {
 }
 
 impl Position {
-    /// East and north of the origin.
+    /// A position east and north of the origin.
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
 
-    /// Metres to another place.
+    /// Distance to another position in metres.
     pub fn distance(self, other: Self) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         (x * x + y * y).sqrt()

@@ -1,102 +1,103 @@
-//! Who hears whom, and how strongly.
+//! Propagation models: range and strength of signals.
 //!
 //! Sources: Rappaport, Wireless Communications, section 4.9 (log-distance path loss with
-//! shadowing); the unit disk with three ranges is that of ns-2. Nothing here changes during a run:
-//! there is no fading, and a pair of stations keeps its shadowing wherever they move.
+//! shadowing); the unit disk with three ranges is that of ns-2. Models do not change during a run:
+//! there is no fading, and a pair of stations keeps its shadowing wherever the stations move.
 
 use std::fmt;
 
 use super::error::ConfigError;
 use crate::math::{decibels, exp, from_decibels};
 
-/// A model of propagation.
+/// A propagation model.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Propagation {
-    /// By distance alone.
+    /// Reception by distance.
     UnitDisk(UnitDisk),
-    /// By received power.
+    /// Reception by received power.
     LogDistance(LogDistance),
 }
 
-/// A frame is received if its sender is within range, no other signal from within the interference
-/// range of the receiver overlaps it, and the link does not lose it.
+/// Unit disk: a frame is received if its sender is within range, no other signal from within the
+/// interference range of the receiver overlaps it, and the link does not lose it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct UnitDisk {
-    /// How far frames are received, in metres.
+    /// Distance up to which frames are received, in metres.
     pub range: f64,
-    /// How far they disturb others, in metres; not below `range`.
+    /// Distance up to which frames disturb others, in metres; at least `range`.
     pub interference_range: f64,
-    /// How far a CCA hears them, in metres.
+    /// Distance up to which a CCA detects frames, in metres.
     pub carrier_sense_range: f64,
-    /// Probability that a link loses a frame or an acknowledgement, unless the link has its own.
+    /// Loss probability of a link for a frame or an acknowledgement, unless the link has its own.
     pub loss: f64,
-    /// What overlapping frames do to each other.
+    /// Reception of overlapping frames.
     pub capture: Capture,
 }
 
-/// What becomes of frames that overlap at a receiver, under a unit disk.
+/// Reception of overlapping frames with a unit disk.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Capture {
-    /// All are lost.
+    /// All overlapping frames are lost.
     #[default]
     Off,
-    /// The frame on which the receiver is locked survives if every other sender is this many times
-    /// as far away.
+    /// The frame on which the receiver is locked survives if every other sender is at least this
+    /// many times as far away.
     First(f64),
-    /// As "first"; also, a later frame takes over if all other senders are this many times as far
-    /// away.
+    /// As "first". In addition, a later frame takes over the receiver if all other senders are at
+    /// least this many times as far away.
     Any(f64),
 }
 
-/// Path loss of `reference_loss_db + 10 exponent log10(d / 1 m)`, shadowing, and bit errors by
-/// SINR.
+/// Log-distance model: path loss of `reference_loss_db + 10 exponent log10(d / 1 m)`, shadowing,
+/// and bit errors by SINR.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LogDistance {
     /// Path-loss exponent.
     pub exponent: f64,
     /// Path loss at 1 m, in dB.
     pub reference_loss_db: f64,
-    /// Standard deviation of the shadowing in dB: one normal deviate for both directions of a pair,
-    /// for all of the run, cut at four deviations.
+    /// Standard deviation of the shadowing in dB: one normal deviate for both directions of a pair
+    /// and the whole run, truncated at four deviations.
     pub shadowing_db: f64,
     /// Transmit power, in dBm.
     pub tx_power_dbm: f64,
-    /// Noise in the receiver's band, its noise figure included, in dBm.
+    /// Noise power in the receiver's band in dBm, including the noise figure.
     pub noise_floor_dbm: f64,
-    /// A receiver locks on no frame that is weaker, in dBm, and a CCA takes no weaker frame for a
-    /// carrier. This is no data sheet's sensitivity, at which most frames arrive: it must be so low
-    /// that bit errors decide.
+    /// Received power in dBm below which a receiver does not lock on a frame, and a CCA does not
+    /// detect it as a carrier. This is not the sensitivity of a data sheet, at which most frames
+    /// are received: it must be low enough that bit errors decide.
     pub sensitivity_dbm: f64,
-    /// SINR in dB at its start below which a receiver does not lock on a frame; low enough for bit
-    /// errors to decide.
+    /// SINR in dB at the start of a frame below which a receiver does not lock on it; low enough
+    /// that bit errors decide.
     pub preamble_sinr_db: f64,
-    /// Energy at which a CCA finds the channel busy, in dBm; above the noise.
+    /// Energy in dBm above which a CCA finds the channel busy. It must exceed the noise.
     pub cca_threshold_dbm: f64,
-    /// What a CCA listens for.
+    /// Mode of the clear channel assessment.
     pub cca_mode: CcaMode,
-    /// SINR in dB, everything else on air being interference, with which a later frame takes over a
-    /// receiver that is locked on another; `None`: it stays with the first.
+    /// SINR in dB, with all other signals as interference, above which a later frame takes over a
+    /// receiver that is locked on another one; `None` if it stays with the first.
     pub capture_sinr_db: Option<f64>,
-    /// Co-channel rejection: a frame is lost if at any moment the ratio of its power to that of all
-    /// other frames, in dB, is below this. `None`: interference does what noise of the same power
-    /// does, which flatters receivers of O-QPSK: at an SINR of 1 dB 99 % of the frames of 127
-    /// octets arrive. Data sheets and measurements of 2.4 GHz radios need about 3 dB between frames
-    /// of the same kind.
+    /// Co-channel rejection: a frame is lost if at any time the ratio of its power to that of all
+    /// other frames, in dB, is below this value. With `None`, interference has the effect of noise
+    /// with the same power, which is optimistic for O-QPSK: at an SINR of 1 dB, 99 % of the frames
+    /// of 127 bytes are received. According to data sheets and measurements, 2.4 GHz radios need
+    /// about 3 dB between frames of the same kind.
     pub co_channel_rejection_db: Option<f64>,
-    /// A signal that is weaker at a station is nothing there, in dBm: the bound on who costs what.
+    /// Power in dBm below which a signal is ignored. It bounds the number of stations that a frame
+    /// affects.
     pub weakest_dbm: f64,
 }
 
-/// What a clear channel assessment listens for (IEEE Std 802.15.4-2020, section 10.2).
+/// Mode of the clear channel assessment (IEEE Std 802.15.4-2020, section 10.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CcaMode {
     /// CCA mode 1: energy above the threshold.
     Energy,
-    /// CCA mode 2: a frame that could be received.
+    /// CCA mode 2: a frame that the station could receive.
     Carrier,
     /// CCA mode 3: either.
     #[default]
@@ -104,7 +105,7 @@ pub enum CcaMode {
 }
 
 impl UnitDisk {
-    /// One range for all three, no losses, no capture.
+    /// One range for reception, interference and carrier sense; no losses, no capture.
     pub const fn new(range: f64) -> Self {
         Self {
             range,
@@ -118,10 +119,10 @@ impl UnitDisk {
 
 impl Default for LogDistance {
     /// The 2.4 GHz band indoors: exponent 3, 40.2 dB at 1 m (free space at 2.44 GHz), 4 dB of
-    /// shadowing, and a CC2420 (SWRS041): 0 dBm, CCA at -77 dBm. The noise is such that 1 % of the
-    /// frames of 20 octets fail at the sensitivity of its data sheet, -95 dBm, which is how the
-    /// standard defines that. A receiver locks from an SINR of -5 dB on, as ns-3's `LrWpanPhy`
-    /// does; at -4 dB one frame of 20 octets in 4000 arrives.
+    /// shadowing, and a CC2420 (SWRS041): 0 dBm, CCA at -77 dBm. The noise is chosen such that 1 %
+    /// of the frames of 20 bytes fail at the sensitivity of the data sheet, -95 dBm, which is how
+    /// the standard defines sensitivity. A receiver locks from an SINR of -5 dB, as in ns-3's
+    /// `LrWpanPhy`; at -4 dB one frame of 20 bytes in 4000 is received.
     fn default() -> Self {
         Self {
             exponent: 3.0,
@@ -142,9 +143,9 @@ impl Default for LogDistance {
 
 impl LogDistance {
     /// Below 1 GHz with SUN FSK at 100 kbit/s: 31.2 dB at 1 m (free space at 868 MHz), 14 dBm, and
-    /// the noise of a receiver that does what the standard asks of one without FEC: at -88 dBm 10 %
-    /// of the frames of 250 octets fail. A receiver locks from an SINR of 0 dB on; no frame of 20
-    /// octets survives at 5 dB.
+    /// the noise of a receiver that just fulfils the standard's requirement without FEC: at -88 dBm
+    /// 10 % of the frames of 250 bytes fail. A receiver locks from an SINR of 0 dB; no frame of 20
+    /// bytes survives at 5 dB.
     pub fn sun_fsk() -> Self {
         Self {
             reference_loss_db: 31.2,
@@ -159,19 +160,19 @@ impl LogDistance {
     }
 }
 
-/// Who is heard how far and how strongly: what [`super::geometry`] asks of a model.
+/// Interface of a propagation model for [`super::geometry`].
 pub(crate) trait Propagate: fmt::Debug + Send + Sync {
-    /// Metres beyond which nothing is heard.
+    /// Distance in metres beyond which no signal is heard.
     fn reach(&self) -> f64;
 
-    /// What a station hears of another at this distance in metres; `shadowing` is called for the
-    /// normal deviate of a pair that has some.
+    /// Signal of one station at another at this distance in metres. `shadowing` returns the normal
+    /// deviate of the pair; it is called only if needed.
     fn signal(&self, distance: f64, shadowing: &mut dyn FnMut() -> f64) -> Option<Strength>;
 
-    /// Pairs have shadowing.
+    /// Whether pairs have shadowing.
     fn is_shadowed(&self) -> bool;
 
-    /// Probability that a link loses a frame, unless the link has its own.
+    /// Loss probability of a link, unless the link has its own.
     fn loss(&self) -> f64;
 }
 
@@ -189,6 +190,7 @@ impl Propagate for Propagation {
         match self {
             Self::UnitDisk(disk) => disk.interference_range.max(disk.carrier_sense_range),
             Self::LogDistance(m) => {
+                // Shadowing is truncated, so no signal reaches farther than with the largest gain.
                 let margin =
                     m.tx_power_dbm - m.reference_loss_db - m.weakest_dbm + SHADOWING_CUT * m.shadowing_db;
                 exp(margin.max(0.0) * std::f64::consts::LN_10 / (10.0 * m.exponent)).max(1.0)
@@ -215,20 +217,20 @@ impl Propagate for Propagation {
     }
 }
 
-/// How a station hears another.
+/// Strength of a signal at a station.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Strength {
-    /// Milliwatts; under a unit disk the inverse of the distance.
+    /// Milliwatts; for a unit disk the inverse of the distance.
     pub(crate) power: f64,
-    /// Which of [`DECODABLE`], [`INTERFERING`] and [`SENSED`] it is.
+    /// Set of [`DECODABLE`], [`INTERFERING`] and [`SENSED`].
     pub(crate) marks: u8,
 }
 
-/// A receiver can lock on it; then it is [`INTERFERING`], too.
+/// A receiver can lock on the signal; it is then [`INTERFERING`] too.
 pub(crate) const DECODABLE: u8 = 1;
-/// It disturbs other frames.
+/// The signal disturbs other frames.
 pub(crate) const INTERFERING: u8 = 2;
-/// A CCA hears it, whatever its energy.
+/// A CCA detects the signal at any energy.
 pub(crate) const SENSED: u8 = 4;
 
 impl UnitDisk {
@@ -305,10 +307,9 @@ impl LogDistance {
     }
 }
 
-/// Standard deviations beyond which shadowing is cut, so that there is a distance beyond which
-/// nobody hears.
+/// Standard deviations at which shadowing is truncated, so that the range of signals is finite.
 const SHADOWING_CUT: f64 = 4.0;
-/// Two stations are never nearer than this, in metres.
+/// Least distance between two stations, in metres.
 const NEAREST: f64 = 1e-3;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A bulk transfer over one connection, TCP or Multipath TCP: [`BulkSender`] and [`Sink`].
+//! A bulk transfer over one TCP or Multipath TCP connection: [`BulkSender`] and [`Sink`].
 
 use anabranch_core::mptcp::{self, SubflowId, SubflowInfo};
 use anabranch_core::tcp::{CloseReason, DsnWidth, Info};
@@ -12,16 +12,16 @@ use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportConfig;
 use crate::world::World;
 
-/// Octets that repeat in what a [`BulkSender`] without data sends.
+/// Period in bytes of the data of a [`BulkSender`] without content.
 const PATTERN_LEN: usize = 1 << 16;
 
 /// A sender writes again when no more than this is unsent, or when a third of its buffer is free,
-/// so that it writes large pieces. The second matters in a long recovery, in which nothing is
-/// acknowledged and so no event asks for more.
+/// so that it writes large pieces. The second condition matters in a long recovery: nothing is
+/// acknowledged, so no event asks for more data.
 const LOW_WATER: u32 = 32 * 1024;
 
-/// One for all runs, and never counted: neither a sender's start nor a handle to a piece of it
-/// costs anything.
+/// Static and not reference-counted, so that neither the start of a sender nor a handle to a piece
+/// of it costs anything.
 static PATTERN: [u8; PATTERN_LEN] = {
     let mut octets = [0; PATTERN_LEN];
     let mut i = 0;
@@ -32,26 +32,26 @@ static PATTERN: [u8; PATTERN_LEN] = {
     octets
 };
 
-/// The first octets that a [`BulkSender`] without data sends; they repeat every 65,536.
+/// The first bytes that a [`BulkSender`] without content sends; they repeat every 65,536 bytes.
 pub fn pattern() -> Bytes {
     Bytes::from_static(&PATTERN)
 }
 
-/// What a [`BulkSender`] sends.
+/// Data that a [`BulkSender`] sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// That many octets of [`pattern`], over and over.
+    /// This number of bytes of the repeated [`pattern`].
     Pattern(u64),
-    /// [`pattern`], without end.
+    /// Unlimited data of the [`pattern`].
     Endless,
-    /// [`pattern`], as much as the connection takes by then.
+    /// As much of the [`pattern`] as the connection accepts until this time.
     Until(Instant),
-    /// These octets.
+    /// These bytes.
     Data(Bytes),
 }
 
 impl Content {
-    /// Number of octets; `None` if that is not known before.
+    /// Number of bytes; `None` if it is not known in advance.
     pub fn octets(&self) -> Option<u64> {
         match self {
             Self::Pattern(n) => Some(*n),
@@ -61,18 +61,18 @@ impl Content {
     }
 }
 
-/// What is sent where.
+/// Options of a transfer.
 #[derive(Clone, Debug)]
 pub struct BulkSenderConfig {
-    /// The receiver.
+    /// Receiver.
     pub to: NodeId,
-    /// Its port.
+    /// Port of the receiver.
     pub port: u16,
-    /// What to send.
+    /// Data to send.
     pub content: Content,
-    /// How the connection behaves.
+    /// Transport of the connection.
     pub transport: TransportConfig,
-    /// Which of the node's paths a multipath connection uses, and how.
+    /// Use of the node's paths by a multipath connection.
     pub paths: PathUse,
 }
 
@@ -92,14 +92,14 @@ impl BulkSenderConfig {
         Self { to, port, content, transport, paths }
     }
 
-    /// Segments that it takes.
+    /// Number of segments of the transfer.
     fn segments(&self) -> u64 {
         let octets = self.content.octets();
         octets.map_or(ENDLESS, |octets| octets.div_ceil(self.paths.payload.max(1).into()).min(ENDLESS))
     }
 }
 
-/// Octets of the DSS option with mapping and DATA_ACK (RFC 8684 section 3.3), whole words.
+/// Bytes of the DSS option with mapping and DATA_ACK (RFC 8684 section 3.3), padded to whole words.
 fn dss_len(width: DsnWidth) -> u16 {
     match width {
         DsnWidth::Four => 20,
@@ -107,17 +107,17 @@ fn dss_len(width: DsnWidth) -> u16 {
     }
 }
 
-/// Subflows of a connection at a time, as [`mptcp::Config`] has it.
+/// Largest number of subflows of a connection, as in [`mptcp::Config`].
 const MAX_SUBFLOWS: usize = 8;
-/// Segments after which only the pace of a path matters.
+/// Number of segments from which only the rate of a path matters.
 const ENDLESS: u64 = 1 << 32;
 
-/// The figures of a multipath connection.
+/// Statistics of a multipath connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MultipathInfo {
-    /// Of the connection.
+    /// Statistics of the connection.
     pub connection: mptcp::Info,
-    /// Of each subflow, in the order of opening, those that are over included.
+    /// Statistics of each subflow, in the order of opening, including those that are over.
     pub subflows: Vec<SubflowInfo>,
 }
 
@@ -135,38 +135,38 @@ impl MultipathInfo {
     }
 }
 
-/// How far a transfer is.
+/// State of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outcome {
-    /// Not begun, or under way.
+    /// Not begun, or in progress.
     #[default]
     Pending,
-    /// All is sent and acknowledged.
+    /// All data is sent and acknowledged.
     Done,
-    /// The connection ended before.
+    /// The connection ended before all data was acknowledged.
     Failed(CloseReason),
 }
 
-/// Connects at its start, sends a number of octets, closes.
+/// Connects at its start, sends its data and closes.
 #[derive(Debug)]
 pub struct BulkSender {
     config: BulkSenderConfig,
     id: Option<ConnId>,
     written: u64,
-    /// It has closed the connection at the end of [`Content::Until`].
+    /// Whether it has closed the connection at the end of [`Content::Until`].
     closed: bool,
     subflows: Subflows,
-    /// What has become of it.
+    /// State of the transfer.
     pub outcome: Outcome,
-    /// When it began to connect.
+    /// Time of the connection attempt.
     pub started: Option<Instant>,
-    /// When the connection was open.
+    /// Time at which the connection was open.
     pub opened: Option<Instant>,
-    /// When the last octet was acknowledged.
+    /// Time at which the last byte was acknowledged, or the connection ended.
     pub finished: Option<Instant>,
-    /// The connection's figures when it was last heard of.
+    /// The connection's statistics at its last event.
     pub info: Option<Info>,
-    /// The same of a multipath connection and its subflows.
+    /// Statistics of a multipath connection and its subflows at its last event.
     pub multipath: Option<MultipathInfo>,
 }
 
@@ -189,8 +189,8 @@ impl BulkSender {
         }
     }
 
-    /// Its connection, from when it calls until that is over.
-    /// [`World::info`](crate::world::World::info) has its figures.
+    /// Its connection, from the connection attempt until the end.
+    /// [`World::info`](crate::world::World::info) has its statistics.
     pub fn connection(&self) -> Option<ConnId> {
         self.id
     }
@@ -200,25 +200,25 @@ impl BulkSender {
         match self.subflows.connect(ctx, to, transport, self.config.segments()) {
             Some(Ok(id)) => self.id = Some(id),
             Some(Err(_)) => self.end(ctx, Outcome::Failed(CloseReason::Refused)),
-            // A path will come, and be heard of.
+            // There is no path yet; the application is notified when one is ready.
             None => {}
         }
     }
 
-    /// All is delivered, or nothing more will be.
+    /// Ends the transfer, successfully or not.
     fn end(&mut self, ctx: &mut Ctx<'_>, outcome: Outcome) {
         (self.outcome, self.finished) = (outcome, Some(ctx.now()));
         ctx.finished();
     }
 
-    /// Number of bytes to deliver; `None` if the transfer has no end.
+    /// Number of bytes to deliver; `None` if the transfer is unlimited.
     pub fn octets(&self) -> Option<u64> {
         self.config.content.octets()
     }
 
-    /// The connection's figures at this moment, with the sender on `node`. The fields
-    /// [`BulkSender::info`] and [`BulkSender::multipath`] are as old as the last event, which may
-    /// be long ago in a transfer that stalls. They are returned once the connection is over.
+    /// The connection's statistics at this moment, for a sender on `node`. The fields
+    /// [`BulkSender::info`] and [`BulkSender::multipath`] date from the last event, which may be
+    /// long ago in a stalled transfer; they are returned once the connection is over.
     pub fn current(&self, world: &World, node: NodeId) -> (Option<Info>, Option<MultipathInfo>) {
         let live = self.id.and_then(|id| Some((id, world.info(node, id)?)));
         let Some((id, info)) = live else { return (self.info, self.multipath.clone()) };
@@ -257,10 +257,11 @@ impl BulkSender {
 impl App for BulkSender {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         if matches!(self.config.content, Content::Until(end) if end <= ctx.now()) {
-            // The node has recovered after the end.
+            // The node has started again after the end.
             ctx.finished();
             return;
         }
+        // The node may have started again: the transfer begins anew.
         *self = Self::new(self.config.clone());
         self.started = Some(ctx.now());
         if let Content::Until(end) = self.config.content {
@@ -322,42 +323,42 @@ impl App for BulkSender {
     }
 }
 
-/// What a [`Sink`] has received over one connection.
+/// Data that a [`Sink`] has received over one connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// The connection.
+    /// Connection.
     pub id: ConnId,
-    /// The sender.
+    /// Sender.
     pub peer: NodeId,
-    /// When the connection was accepted.
+    /// Time at which the connection was accepted.
     pub accepted: Instant,
-    /// Octets received in order.
+    /// Number of bytes received in order.
     pub bytes: u64,
-    /// When the last octet came.
+    /// Time at which the last byte was received.
     pub last: Instant,
-    /// When the sender finished.
+    /// Time at which the sender closed.
     pub finished: Option<Instant>,
-    /// What came, if the sink keeps it.
+    /// The data, if the sink keeps it.
     pub kept: Vec<u8>,
 }
 
-/// Whether a [`Sink`] keeps what it reads.
+/// Whether a [`Sink`] keeps the data that it reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// It only counts.
+    /// The sink only counts.
     Nothing,
-    /// It keeps every octet.
+    /// The sink keeps every byte.
     Everything,
 }
 
-/// Accepts connections to a port, reads all that comes, and closes when the peer does.
+/// Accepts connections on a port, reads all data, and closes when the peer does.
 #[derive(Debug)]
 pub struct Sink {
     port: u16,
     transport: TransportConfig,
     keep: Keep,
     until: Instant,
-    /// One for every connection accepted, in order.
+    /// One entry for each accepted connection, in order.
     pub transfers: Vec<Transfer>,
 }
 
@@ -368,17 +369,17 @@ impl Sink {
         Self { port, transport, keep: Keep::Nothing, until: Instant::FAR_FUTURE, transfers: Vec::new() }
     }
 
-    /// A sink that counts, and reads nothing from `until` on.
+    /// A sink that counts, and stops reading at `until`.
     pub fn reading_until(until: Instant, port: u16, transport: impl Into<TransportConfig>) -> Self {
         Self { until, ..Self::new(port, transport) }
     }
 
-    /// A sink that keeps all it reads.
+    /// A sink that keeps all data.
     pub fn keeping(port: u16, transport: impl Into<TransportConfig>) -> Self {
         Self { keep: Keep::Everything, ..Self::new(port, transport) }
     }
 
-    /// Octets received over all connections.
+    /// Number of bytes received over all connections.
     pub fn bytes(&self) -> u64 {
         self.transfers.iter().map(|t| t.bytes).sum()
     }
@@ -387,7 +388,7 @@ impl Sink {
         if ctx.now() >= self.until {
             return;
         }
-        // The newest connection is the likely one.
+        // Searched from the end: the newest connection is the most likely one.
         let Some(transfer) = self.transfers.iter_mut().rev().find(|t| t.id == id) else { return };
         while let Some(data) = ctx.read(id, usize::MAX) {
             transfer.bytes += data.len() as u64;

@@ -1,7 +1,7 @@
-//! Datagrams at a constant rate or as a Poisson process, over UDP as it is: [`CbrSource`] and
-//! [`CbrSink`]. At the best rate they measure what a network carries.
+//! Datagrams at a constant rate or as a Poisson process over plain UDP: [`CbrSource`] and
+//! [`CbrSink`]. At the highest rate without loss they measure the capacity of a network.
 //!
-//! A datagram says which it is and when it was made, as in [`super::packets`].
+//! A datagram contains its number and generation time, as in [`super::packets`].
 
 use std::collections::BTreeMap;
 
@@ -16,32 +16,32 @@ use crate::packet::NodeId;
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
-/// What a source sends, and to whom.
+/// Options of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CbrConfig {
-    /// The receiver.
+    /// Receiver.
     pub to: NodeId,
-    /// Its port.
+    /// Port of the receiver.
     pub port: u16,
-    /// The port that the datagrams are from.
+    /// Port of the source.
     pub from_port: u16,
-    /// How many datagrams.
+    /// Number of datagrams.
     pub packets: u32,
-    /// Octets of each, at least [`super::packets::LEAST_PACKET`].
+    /// Length of each datagram in bytes, at least [`super::packets::LEAST_PACKET`].
     pub payload: u16,
-    /// Time from one to the next, more than zero.
+    /// Time between two datagrams, more than zero.
     pub interval: Duration,
 }
 
-/// Sends datagrams as time goes on, whatever becomes of them.
+/// Sends datagrams over time without feedback.
 #[derive(Clone, Debug)]
 pub struct CbrSource {
     config: CbrConfig,
     pace: Pace,
-    /// How long datagrams are, and what draws it, if they differ.
+    /// Distribution of the length and its random stream, if lengths differ.
     sizes: Option<(Law, Option<Stream>)>,
     next: Option<Instant>,
-    /// Datagrams sent. A node that starts again goes on with their numbers.
+    /// Number of datagrams sent. A node that starts again continues the numbering.
     pub sent: u32,
 }
 
@@ -53,23 +53,22 @@ impl CbrSource {
         Self { config, pace, sizes: None, next: None, sent: 0 }
     }
 
-    /// The same, with random numbers from a stream of that purpose: two sources of a node must not
-    /// share one.
+    /// Sets the purpose of the random stream: two sources of a node need different purposes.
     #[must_use]
     pub fn drawing_from(mut self, purpose: String) -> Self {
         self.pace.purpose = purpose.into();
         self
     }
 
-    /// The same, with datagrams that follow upon each other in this way, and none later than that.
+    /// Sets the arrival process, and the time after which no datagram is sent.
     #[must_use]
     pub fn paced(mut self, spacing: Spacing, until: Instant) -> Self {
         (self.pace.spacing, self.pace.until) = (spacing, Some(until));
         self
     }
 
-    /// The same, with datagrams of these lengths, at most 65,535 octets; they are drawn from a
-    /// stream of the source's purpose.
+    /// Sets the distribution of the length, at most 65,535 bytes. Lengths are drawn from a stream
+    /// of the source's purpose.
     #[must_use]
     pub fn sized(mut self, sizes: Law) -> Self {
         self.sizes = Some((sizes, None));
@@ -113,28 +112,28 @@ impl App for CbrSource {
 #[derive(Clone, Debug)]
 pub struct CbrSink {
     port: u16,
-    /// What came, in order of arrival, each datagram once.
+    /// Datagrams received, in order of arrival, without duplicates.
     pub arrived: Vec<Arrived>,
-    /// Datagrams that came again.
+    /// Number of duplicates received.
     pub again: u64,
-    /// Datagrams that came after one that is newer; they are among those that arrived.
+    /// Number of datagrams received after a newer one; these are also in `arrived`.
     pub late: u64,
-    /// Datagrams whose octets are wrong: a fault.
+    /// Number of datagrams with invalid content, which is an error of the simulator.
     pub wrong: u64,
     seen: BTreeMap<NodeId, Seen>,
 }
 
-/// What has come of a source.
+/// Datagrams received from a source.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// One past the newest.
+    /// One more than the highest number received.
     next: u32,
-    /// By number, up to there.
+    /// Whether each number below `next` was received.
     here: Vec<bool>,
 }
 
 impl CbrSink {
-    /// A sink that listens to `port`.
+    /// A sink that listens on `port`.
     pub fn new(port: u16) -> Self {
         Self { port, arrived: Vec::new(), again: 0, late: 0, wrong: 0, seen: BTreeMap::new() }
     }
@@ -150,7 +149,7 @@ impl App for CbrSink {
     fn on_stream(&mut self, _: &mut Ctx<'_>, _: ConnId, _: StreamEvent) {}
 
     fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, _: u16, _: u16, payload: Bytes) {
-        // A number that no source reaches would take memory for all before it.
+        // A huge number, which no source reaches, would need memory for all numbers before it.
         let Some((number, made)) = read_packet(&payload).filter(|(number, _)| *number < MOST) else {
             self.wrong += 1;
             return;
@@ -170,5 +169,5 @@ impl App for CbrSink {
     }
 }
 
-/// Datagrams of a source that a sink can tell apart.
+/// Largest number of datagrams of a source that a sink can track.
 const MOST: u32 = 1 << 28;

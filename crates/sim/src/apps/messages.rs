@@ -1,9 +1,9 @@
-//! Messages that differ in length, that each have a connection of their own, or that are answered:
-//! [`MessageSource`] and [`MessageSink`].
+//! Messages that differ in length, have a connection each, or are answered: [`MessageSource`] and
+//! [`MessageSink`].
 //!
-//! A message says which it is, when it was made, how long it is, and how long its reply is to be:
-//! it is known of each when all of it had arrived, and of a reply when the source had all of it.
-//! Messages that are all alike and share a connection are [`super::packets`].
+//! A message contains its number, its generation time, its length and the length of its reply. The
+//! sink therefore knows when each message had arrived completely, and the source when each reply
+//! had. [`super::packets`] handles messages of equal length that share a connection.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,53 +22,53 @@ use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportConfig;
 
-/// The least octets of a message: its number, when it was made, its length and that of its reply.
+/// Least length of a message in bytes: its number, generation time, length and reply length.
 pub const LEAST_MESSAGE: u32 = 20;
 
-/// What carries messages.
+/// Transport of messages.
 #[derive(Clone, Copy, Debug)]
 pub enum Via {
-    /// One connection for all, and another when it fails.
+    /// One connection for all messages, replaced when it fails.
     Connection(TransportConfig),
-    /// A connection for each. A message whose connection fails is lost.
+    /// A connection for each message. A message whose connection fails is lost.
     Connections(TransportConfig),
-    /// A datagram for each, and one for the reply.
+    /// A datagram for each message, and one for its reply.
     Datagrams {
-        /// The port of the source.
+        /// Port of the source.
         from_port: u16,
-        /// When a message without an answer is given up.
+        /// Time after which an unanswered message is given up.
         timeout: Duration,
     },
 }
 
-/// What a source makes, and for whom.
+/// Options of a source.
 #[derive(Clone, Debug)]
 pub struct MessageConfig {
-    /// The receiver.
+    /// Receiver.
     pub to: NodeId,
-    /// Its port.
+    /// Port of the receiver.
     pub port: u16,
-    /// How many messages, at most.
+    /// Largest number of messages.
     pub packets: u32,
-    /// How long they are, [`LEAST_MESSAGE`] octets at least.
+    /// Distribution of the message length, at least [`LEAST_MESSAGE`] bytes.
     pub sizes: Law,
-    /// How long replies are, if the next message waits for a reply to the last, [`LEAST_MESSAGE`]
-    /// octets at least.
+    /// Distribution of the reply length, at least [`LEAST_MESSAGE`] bytes, if each message waits
+    /// for the reply to the one before.
     pub replies: Option<Law>,
-    /// How messages follow upon each other.
+    /// Arrival process of the messages.
     pub spacing: Spacing,
     /// Mean time between two messages.
     pub interval: Duration,
-    /// No message is made later.
+    /// Time after which no message is generated.
     pub until: Option<Instant>,
-    /// What carries them.
+    /// Transport of the messages.
     pub via: Via,
-    /// The traffic, of which random numbers have their names: two sources of a node must not share
-    /// one.
+    /// Name of the traffic, which names the random stream: two sources of a node need different
+    /// names.
     pub name: String,
 }
 
-/// What a message says of itself.
+/// Header of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Head {
     number: u32,
@@ -87,7 +87,7 @@ impl Head {
         octets
     }
 
-    /// `None` if no message is like that.
+    /// `None` if the bytes are not the header of a message.
     fn decode(octets: &[u8]) -> Option<Self> {
         let (number, rest) = octets.split_first_chunk()?;
         let (made, rest) = rest.split_first_chunk()?;
@@ -99,7 +99,7 @@ impl Head {
         (len >= LEAST_MESSAGE).then_some(Self { number, made, len, reply })
     }
 
-    /// Octets of the message from the one at `from` on: as many as are in one piece.
+    /// Bytes of the message from position `from`, as many as are contiguous.
     fn octets(&self, from: u32) -> Bytes {
         if from < LEAST_MESSAGE {
             return Bytes::copy_from_slice(&self.encode()[from as usize..]);
@@ -107,7 +107,7 @@ impl Head {
         self.body(from, self.len - from)
     }
 
-    /// At most `most` octets of the body, from the one at `from` on.
+    /// At most `most` bytes of the body, from position `from`.
     fn body(&self, from: u32, most: u32) -> Bytes {
         let all = pattern();
         let at = (from as usize).wrapping_add(self.number as usize * 251) % all.len();
@@ -123,24 +123,24 @@ impl Head {
         octets.into()
     }
 
-    /// The reply that it asks for.
+    /// The reply that the message requests.
     fn answer(&self) -> Self {
         Self { len: self.reply, reply: 0, ..*self }
     }
 }
 
-/// Finds messages in what a connection brings.
+/// Reads messages from the byte stream of a connection.
 #[derive(Clone, Debug, Default)]
 struct Reader {
     head: Vec<u8>,
-    /// The message that is under way, and how much of it has come.
+    /// The message in progress, and how many of its bytes have been received.
     under_way: Option<(Head, u32)>,
-    /// What came was no message: nothing more is read.
+    /// Whether the stream contained an invalid message: nothing more is read.
     is_wrong: bool,
 }
 
 impl Reader {
-    /// Each message that is whole with these octets.
+    /// Calls `whole` for each message that is completed by these bytes.
     fn take(&mut self, mut octets: &[u8], mut whole: impl FnMut(Head)) {
         while !octets.is_empty() && !self.is_wrong {
             let Some((head, got)) = &mut self.under_way else {
@@ -172,16 +172,17 @@ impl Reader {
     }
 }
 
-/// Messages on their way to a connection.
+/// Messages to be written to a connection.
 #[derive(Clone, Debug, Default)]
 struct Outgoing {
     waiting: VecDeque<Head>,
-    /// Octets of the first that are written.
+    /// Number of bytes of the first message that are written.
     written: u32,
 }
 
 impl Outgoing {
-    /// Writes what there is room for; each message that is written wholly goes to `done`.
+    /// Writes as much as there is room for. Each message that is completely written is passed to
+    /// `done`.
     fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId, mut done: impl FnMut(Head)) {
         while let Some(head) = self.waiting.front() {
             match ctx.write(id, &mut head.octets(self.written)) {
@@ -201,7 +202,8 @@ impl Outgoing {
 #[derive(Clone, Debug, Default)]
 struct Flow {
     out: Outgoing,
-    /// Messages that are written and not over, and where in the connection each ends.
+    /// Messages that are written but not finished, and the position in the connection at which each
+    /// ends.
     told: VecDeque<(Head, u64)>,
     end: u64,
     replies: Reader,
@@ -216,7 +218,7 @@ impl Flow {
         });
     }
 
-    /// The peer has acknowledged that many octets: what ends before them is over.
+    /// The peer has acknowledged this many bytes, which finishes all messages up to there.
     fn acknowledged(&mut self, octets: u64) {
         while self.told.front().is_some_and(|(_, end)| *end <= octets) {
             self.told.pop_front();
@@ -227,33 +229,33 @@ impl Flow {
         self.out.waiting.is_empty() && self.told.is_empty()
     }
 
-    /// The same for another connection: what is not over is sent again.
+    /// The state for a new connection: unfinished messages are sent again.
     fn again(self) -> Self {
         let waiting = self.told.into_iter().map(|(head, _)| head).chain(self.out.waiting).collect();
         Self { out: Outgoing { waiting, written: 0 }, ..Self::default() }
     }
 }
 
-/// Makes messages as time goes on, or each a while after the reply to the last.
+/// Generates messages over time, or each message some time after the reply to the one before.
 #[derive(Debug)]
 pub struct MessageSource {
     config: MessageConfig,
     pace: Pace,
-    /// Draws lengths; there since the start.
+    /// Stream for message lengths; set at the start.
     random: Option<Stream>,
-    /// When the next message is made.
+    /// Time of the next message.
     next: Option<Instant>,
-    /// Messages made; a node that starts again goes on with their numbers.
+    /// Number of messages generated. A node that starts again continues the numbering.
     pub made: u32,
     flows: BTreeMap<ConnId, Flow>,
-    /// What waits for a connection, and until when.
+    /// Messages that wait for a connection, and until when.
     unconnected: Option<(Flow, Instant)>,
-    /// The message to which no datagram has answered, and when it is given up.
+    /// The message whose reply datagram is awaited, and when it is given up.
     asked: Option<(Head, Instant)>,
-    /// Replies, in order of arrival; the number and time are those of the message, and the source
-    /// is the one that answered.
+    /// Replies in order of arrival. Number and time are those of the message, the source is the
+    /// node that answered.
     pub answered: Vec<Arrived>,
-    /// Connections that failed, and messages that were given up.
+    /// Number of failed connections and of messages given up.
     pub failures: u32,
     is_finished: bool,
 }
@@ -279,7 +281,7 @@ impl MessageSource {
         }
     }
 
-    /// Everything that was due to be made by now is.
+    /// Generates the messages that are due.
     fn make(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(at) = self.next.filter(|at| *at <= ctx.now()) {
             let Some(random) = &mut self.random else { return };
@@ -291,7 +293,7 @@ impl MessageSource {
                 reply,
             };
             self.made += 1;
-            // With replies the next follows the reply.
+            // With replies, the next message follows the reply.
             self.next = if reply > 0 { None } else { self.pace.next(at, self.made as usize) };
             self.send(ctx, head);
         }
@@ -331,7 +333,7 @@ impl MessageSource {
         }
     }
 
-    /// A connection has failed, or could not be opened.
+    /// Handles a connection that has failed or could not be opened.
     fn failed(&mut self, ctx: &mut Ctx<'_>, flow: Flow) {
         self.failures += 1;
         match self.config.via {
@@ -340,7 +342,7 @@ impl MessageSource {
         }
     }
 
-    /// If messages wait for replies, the last does no longer: the next is made after a while.
+    /// If messages wait for replies, schedules the next message after a think time.
     fn go_on(&mut self, now: Instant) {
         if self.config.replies.is_some() {
             self.next = self.pace.next(now, self.made as usize);
@@ -352,7 +354,7 @@ impl MessageSource {
         self.go_on(now);
     }
 
-    /// Reads replies; a flow of one message that is over is closed.
+    /// Reads replies, and closes a finished connection of a single message.
     fn attend(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let mut replies = Vec::new();
@@ -361,11 +363,12 @@ impl MessageSource {
         }
         flow.fill(ctx, id);
         if self.config.replies.is_some() {
+            // With replies, a message is finished by its reply, not by the acknowledgement.
             flow.told.retain(|(head, _)| replies.iter().all(|reply| reply.number != head.number));
         } else {
             flow.acknowledged(ctx.info(id).map_or(0, |info| info.bytes_acked));
         }
-        // The end of the connection goes with the last octets, but not before a reply.
+        // The last bytes also close the connection, unless a reply is outstanding.
         let may_close =
             flow.out.waiting.is_empty() && (self.config.replies.is_none() || flow.told.is_empty());
         let (is_over, is_alone) = (flow.is_over(), matches!(self.config.via, Via::Connections(_)));
@@ -373,7 +376,7 @@ impl MessageSource {
         if (is_alone || self.next.is_none()) && may_close {
             ctx.close(id);
         }
-        // Nothing more is expected of it, and it may last for a minute.
+        // Nothing more is expected from the connection, which may stay in TIME-WAIT for a minute.
         if is_over && is_alone {
             self.flows.remove(&id);
         }
@@ -431,6 +434,7 @@ impl App for MessageSource {
         let (mut reader, mut reply) = (Reader::default(), None);
         reader.take(&payload, |head| reply = Some(head));
         let is_asked = |head: &Head| self.asked.is_some_and(|(asked, _)| asked.number == head.number);
+        // A reply after its timeout is ignored: its message is already given up.
         if let Some(reply) = reply.filter(is_asked) {
             self.asked = None;
             self.answered(ctx.now(), reply);
@@ -461,41 +465,44 @@ struct Incoming {
     peer: NodeId,
     messages: Reader,
     replies: Outgoing,
-    /// The source has closed: so does the sink after its replies.
+    /// Whether the source has closed: the sink then closes after its replies.
     is_closing: bool,
 }
 
-/// Takes the messages to a port, and answers those that ask for it.
+/// Receives the messages for a port, and answers those that request a reply.
 #[derive(Debug)]
 pub struct MessageSink {
     port: u16,
-    /// Of connections; none if messages are datagrams.
+    /// Transport of connections; `None` for datagrams.
     transport: Option<TransportConfig>,
     open: BTreeMap<ConnId, Incoming>,
-    /// What came, in order of arrival, each message once.
+    /// Messages received, in order of arrival, without duplicates.
     pub arrived: Vec<Arrived>,
-    /// Messages that came again over a further connection.
+    /// Number of messages that were received again over another connection.
     pub again: u64,
-    /// Connections and datagrams that brought something else: a fault.
+    /// Number of connections and datagrams with invalid content, which is an error of the
+    /// simulator.
     pub wrong: u64,
-    /// Which numbers have come from each source: all before the first, and these.
+    /// Message numbers received from each source: all below the first value, and these.
     seen: BTreeMap<NodeId, (u32, std::collections::BTreeSet<u32>)>,
 }
 
 impl MessageSink {
-    /// A sink that listens to `port` for connections of that transport, or for datagrams if it is
-    /// none.
+    /// A sink that listens on `port` for connections of this transport, or for datagrams if it is
+    /// `None`.
     pub fn new(port: u16, transport: Option<TransportConfig>) -> Self {
         let (open, seen) = (BTreeMap::new(), BTreeMap::new());
         Self { port, transport, open, arrived: Vec::new(), again: 0, wrong: 0, seen }
     }
 
     fn take(&mut self, now: Instant, from: NodeId, Head { number, made, len, .. }: Head) {
+        // A source sends messages again over a new connection, so they may arrive twice.
         let (next, later) = self.seen.entry(from).or_default();
         if number < *next || !later.insert(number) {
             self.again += 1;
             return;
         }
+        // Keeps only the numbers behind a gap.
         while later.remove(next) {
             *next += 1;
         }

@@ -1,4 +1,4 @@
-//! When a source makes its packets.
+//! Arrival processes: when a source generates its packets.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::app::Ctx;
 use crate::math::{NO_PARETO_SHAPE, PARETO_SHAPES, pareto_least};
 use crate::random::Stream;
 
-/// How packets follow upon each other. The words are those of `kind` of a traffic.
+/// Arrival process of packets: the `kind` of a traffic.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -27,36 +27,37 @@ pub enum Spacing {
     #[default]
     Poisson,
     /// One packet in each interval while the source is on, and none while it is off:
-    /// `{ on-off = { on = "500 ms", off = "500 ms" } }`. How long it is on and off is exponentially
+    /// `{ on-off = { on = "500 ms", off = "500 ms" } }`. On and off times are exponentially
     /// distributed.
     OnOff(OnOff),
-    /// The same with times on and off of a Pareto distribution, whose tail makes the traffic of
-    /// many sources together bursty at all scales of time (self-similar):
+    /// As "on-off" with Pareto-distributed on and off times. Their tail makes the total traffic of
+    /// many sources bursty at all time scales (self-similar):
     /// `{ pareto-on-off = { on = "500 ms", off = "500 ms", shape = 1.5 } }`.
     ParetoOnOff(ParetoOnOff),
-    /// Packets at the times and of the lengths of a CSV file with the columns `time` and `bytes`:
-    /// `{ trace = "packets.csv" }`. Times are from the start of the source, in seconds or with a
-    /// unit; sizes in bytes or with a unit, within the limits of `payload`, which is left out as
-    /// `interval` and `rate` are. A source that was down goes on with what is due then. Not over
-    /// "mptcp".
+    /// Packets with the times and sizes of a CSV file with the columns `time` and `bytes`:
+    /// `{ trace = "packets.csv" }`. Times count from the start of the source, in seconds or with a
+    /// unit. Sizes are in bytes or with a unit, within the range of `payload`. `payload`,
+    /// `interval` and `rate` are not given. A source that was down continues with the packets that
+    /// are then due. Not over "mptcp".
     Trace(TraceFile),
-    /// The receiver answers each packet, and the source makes the next a while after the reply:
-    /// `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP. `reply`
-    /// is a size or a distribution, as `payload`; `think` the mean of an exponential time (1 s).
-    /// Over UDP a request without a reply is given up after `timeout` (2 s). Delays are from a
-    /// request to the whole reply, and a packet is delivered once it is answered.
+    /// The receiver answers each packet, and the source sends the next one some time after the
+    /// reply: `{ request-response = { reply = "20 kB", think = "1 s" } }`. Only over UDP and TCP.
+    /// `reply` is a size or a distribution, as in `payload`; `think` is the mean of an
+    /// exponentially distributed time (1 s). Over UDP an unanswered request is given up after
+    /// `timeout` (2 s). Delays are measured from a request to its complete reply, and a packet
+    /// counts as delivered when it is answered.
     RequestResponse(RequestResponse),
 }
 
-/// The name of a file, and what it has.
+/// A trace file and its content.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(from = "String", into = "String")]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct TraceFile {
-    /// Relative to the scenario.
+    /// Name of the file, relative to the scenario.
     pub name: String,
-    /// Its rows; none before it was read.
+    /// Its rows; empty until the file is read.
     pub schedule: Arc<Schedule>,
 }
 
@@ -77,14 +78,13 @@ impl From<TraceFile> for String {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RequestResponse {
-    /// Payload of a reply, 20 B or more: a size or a distribution, as `payload`.
+    /// Payload of a reply, at least 20 B: a size or a distribution, as in `payload`.
     pub reply: Sizes,
-    /// Mean time from a reply to the next request, exponentially distributed; also from the start
-    /// to the first.
+    /// Mean time from a reply to the next request, exponentially distributed; it also precedes the
+    /// first request.
     #[serde(default = "a_second")]
     pub think: Span,
-    /// After this a request without a reply is given up, and the source thinks again. Only over
-    /// UDP.
+    /// Time after which an unanswered request is given up; a new think time follows. Only over UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Span", extend("default" = "2 s")))]
     pub timeout: Option<Span>,
@@ -94,15 +94,15 @@ fn a_second() -> Span {
     Span(Duration::from_secs(1))
 }
 
-/// Means of exponentially distributed times.
+/// Means of exponentially distributed on and off times.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct OnOff {
-    /// Mean time that the source is on. It starts as if it had run for ever, on with the
+    /// Mean time for which the source is on. The source starts in equilibrium: it is on with the
     /// probability of its share of the time.
     pub on: Span,
-    /// Mean time that it is off.
+    /// Mean time for which the source is off.
     pub off: Span,
 }
 
@@ -113,18 +113,18 @@ impl Default for OnOff {
     }
 }
 
-/// Means and shape of Pareto-distributed times.
+/// Means and shape of Pareto-distributed on and off times.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ParetoOnOff {
-    /// Mean time that the source is on. It starts as if it had run for ever, on with the
+    /// Mean time for which the source is on. The source starts in equilibrium: it is on with the
     /// probability of its share of the time.
     pub on: Span,
-    /// Mean time that it is off.
+    /// Mean time for which the source is off.
     pub off: Span,
-    /// The index of the tail, more than 1: a time is `k` times as long as the shortest, or longer,
-    /// with the probability `k` to the minus shape. Below 2 the variance is infinite.
+    /// Index of the tail, more than 1: a time is at least `k` times as long as the shortest one
+    /// with a probability of `k` to the power of minus `shape`. Below 2 the variance is infinite.
     pub shape: f64,
 }
 
@@ -136,8 +136,8 @@ impl Default for ParetoOnOff {
 }
 
 impl Spacing {
-    /// Packets that a source makes at most which has that much time, the first at once; `None` if
-    /// chance decides.
+    /// Largest number of packets that a source generates within `time`, the first immediately;
+    /// `None` if it is random.
     pub(crate) fn most_packets(&self, time: Duration, interval: Duration) -> Option<u32> {
         match self {
             Self::Poisson | Self::RequestResponse(_) => None,
@@ -149,7 +149,7 @@ impl Spacing {
         }
     }
 
-    /// Mean times on and off, and the shape of their distribution if it is Pareto's; `None` if the
+    /// Mean on and off times, and the shape of their distribution if it is Pareto; `None` if the
     /// source is always on.
     fn periods(&self) -> Option<(Duration, Duration, Option<f64>)> {
         match self {
@@ -159,8 +159,8 @@ impl Spacing {
         }
     }
 
-    /// What is wrong with the options, for sources that make packets in such an interval: the key,
-    /// the reason, and what to do.
+    /// Checks the options for sources with this interval. An error is the key, the reason, and a
+    /// hint.
     pub(crate) fn check(&self, interval: Duration) -> Result<(), [&'static str; 3]> {
         let Some((on, off, shape)) = self.periods() else { return Ok(()) };
         if shape.is_some_and(|shape| !PARETO_SHAPES.contains(&shape)) {
@@ -182,52 +182,51 @@ impl Spacing {
     }
 }
 
-/// A time of an exponential distribution.
+/// Draws an exponentially distributed time.
 pub(crate) fn exponential(mean: Duration, random: &mut Stream) -> Duration {
     Duration::from_secs_f64(mean.as_secs_f64() * random.exponential())
 }
 
-/// A time of a Pareto distribution with this mean and this shape.
+/// Draws a Pareto-distributed time with this mean and shape.
 fn pareto(mean: Duration, shape: f64, random: &mut Stream) -> Duration {
     let least = pareto_least(mean.as_secs_f64(), shape);
     Duration::from_secs_f64((least * random.pareto(shape)).min(LONGEST))
 }
 
-/// When a source makes its packets.
+/// State of a source's arrival process.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// Mean time from one packet to the next; no time counts as a nanosecond.
+    /// Mean time between two packets; zero counts as a nanosecond.
     interval: Duration,
-    /// How they follow upon each other.
+    /// Arrival process.
     pub(super) spacing: Spacing,
-    /// Packets at most.
+    /// Largest number of packets.
     pub(super) packets: u32,
-    /// The last packet is made no later.
+    /// Time after which no packet is generated.
     pub(super) until: Option<Instant>,
-    /// The purpose of the random numbers: two sources of a node must not share one.
+    /// Purpose of the random stream: two sources of a node need different purposes.
     pub(super) purpose: Cow<'static, str>,
-    /// There since the start.
+    /// Set at the start.
     random: Option<Stream>,
-    /// The end of the time in which the source is on; there since the first packet, if it is off at
-    /// times.
+    /// End of the current on time; set at the first packet, if the source is off at times.
     on_until: Option<Instant>,
-    /// When the source began, and the row of the next packet, if a file says when.
+    /// Start time of the source, and the row of the next packet, for a trace.
     traced: Option<(Instant, usize)>,
 }
 
 impl Pace {
-    /// `packets` packets at most, the first at once.
+    /// At most `packets` packets, the first immediately.
     pub(super) fn new(interval: Duration, spacing: Spacing, packets: u32) -> Self {
         let purpose = Cow::Borrowed("packets");
         Self { interval, spacing, packets, until: None, purpose, random: None, on_until: None, traced: None }
     }
 
-    /// The row of the packet that is made next, of the file that says when; 0 without one.
+    /// The row of the next packet in its trace; 0 without one.
     pub(super) fn row(&self) -> usize {
         self.traced.map_or(0, |(_, row)| row)
     }
 
-    /// When a source that starts now makes its first packet; `None` if that is too late for any.
+    /// Time of the first packet of a source that starts now; `None` if that is too late.
     pub(super) fn start(&mut self, ctx: &Ctx<'_>) -> Option<Instant> {
         let random = self.random.insert(ctx.stream(&self.purpose));
         if let Spacing::Trace(trace) = &self.spacing {
@@ -252,8 +251,8 @@ impl Pace {
         self.until.is_none_or(|until| at <= until)
     }
 
-    /// When the next packet is made after one at `at`, or after a reply at `at`, the one after
-    /// `made` packets; `None` after the last, and before the start. A constant rate draws no random
+    /// Time of the next packet after one at `at`, or after a reply at `at`; `made` packets precede
+    /// it. `None` after the last packet and before the start. A constant rate draws no random
     /// number.
     pub(super) fn next(&mut self, at: Instant, made: usize) -> Option<Instant> {
         if let (Spacing::Trace(trace), Some((begin, row))) = (&self.spacing, &mut self.traced) {
@@ -272,7 +271,7 @@ impl Pace {
     }
 }
 
-/// A time on or off.
+/// Draws an on or off time.
 fn period(mean: Duration, shape: Option<f64>, random: &mut Stream) -> Duration {
     match shape {
         None => exponential(mean, random),
@@ -280,9 +279,10 @@ fn period(mean: Duration, shape: Option<f64>, random: &mut Stream) -> Duration {
     }
 }
 
-/// When a source that has run for ever is first on from `at` on, and until when it is then. What is
-/// left of a time that has begun before is exponential again, or of Pareto's a uniform share of one
-/// that is drawn by its length: of Pareto's distribution with a shape less by one.
+/// Start and end of the first on time from `at` on, for a source in equilibrium. The rest of a time
+/// that has begun earlier is again exponentially distributed. For Pareto it is a uniform fraction
+/// of a time that is drawn in proportion to its length: from a Pareto distribution with a shape
+/// that is smaller by one.
 fn in_equilibrium(
     at: Instant,
     (on, off, shape): (Duration, Duration, Option<f64>),
@@ -303,10 +303,10 @@ fn in_equilibrium(
     }
 }
 
-/// A century in seconds: more than any run, and what is longer has no number.
+/// A century in seconds: more than any run, and a bound for times that have no representation.
 const LONGEST: f64 = 3e9;
 
-/// When a source that is off at times has been on for another interval after `at`, when it was on.
+/// Time at which a source has been on for another interval after `at`, when it was on.
 fn in_bursts(
     at: Instant,
     interval: Duration,
@@ -316,7 +316,7 @@ fn in_bursts(
 ) -> Instant {
     let (mut at, mut left) = (at, interval);
     let mut until = on_until.unwrap_or(at);
-    // What is beyond all time ends, too.
+    // Ends at the end of representable time, too.
     while until.saturating_since(at) < left && at < Instant::FAR_FUTURE {
         left = left - until.saturating_since(at);
         at = until + period(off, shape, random);
@@ -350,7 +350,7 @@ mod tests {
         let many = Pace { packets: 100_000, spacing: Spacing::Poisson, ..pace };
         let all = times(&many, begin);
         let mean = all[all.len() - 1].saturating_since(begin).as_secs_f64() / (all.len() - 1) as f64;
-        // Of 100,000 exponential intervals the mean is within 1.5 % with all but certainty.
+        // The mean of 100,000 exponential intervals is within 1.5 % almost certainly.
         assert!((mean / 0.01 - 1.0).abs() < 0.015, "{mean}");
         let until = Some(begin + Duration::from_secs(10));
         let timely = times(&Pace { until, ..many }, begin);
@@ -377,8 +377,8 @@ mod tests {
         OnOff { on: Span(Duration::from_millis(on)), off: Span(Duration::from_millis(off)) }
     }
 
-    /// Also where the source is on for less than an interval at a time: what is left of one counts
-    /// in the next time on.
+    /// Holds also for on times shorter than an interval: the rest of the interval counts in the
+    /// next on time.
     #[test]
     fn a_source_that_is_off_at_times_has_its_share_of_the_rate() {
         for (on, off) in [(500, 500), (200, 1000), (5, 20), (1, 1)] {
@@ -392,14 +392,14 @@ mod tests {
         }
     }
 
-    /// Times on and off without memory: a gap between packets is the interval unless the source
-    /// went off in it, and then longer by times off.
+    /// On and off times have no memory: a gap between packets is the interval, or longer by off
+    /// times if the source went off within it.
     #[test]
     fn times_off_are_distributed_as_they_should() {
         let made = bursts(Spacing::OnOff(on_off(500, 300)), 20_000, 2);
         let gaps: Vec<f64> = made.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let long: Vec<f64> = gaps.iter().map(|gap| gap - 0.01).filter(|off| *off > 1e-6).collect();
-        // It goes off in an interval with the probability 1 - exp(-10/500).
+        // It goes off within an interval with probability 1 - exp(-10/500).
         let share = long.len() as f64 / gaps.len() as f64;
         assert!((share / (1.0 - (-0.02_f64).exp()) - 1.0).abs() < 0.03, "{share}");
         for (at, expected) in [(0.1, (-0.1_f64 / 0.3).exp()), (0.6, (-0.6_f64 / 0.3).exp())] {
@@ -419,7 +419,7 @@ mod tests {
             assert!(drawn.iter().all(|time| *time > shortest - 1e-9));
             let found = drawn.iter().sum::<f64>() / drawn.len() as f64;
             assert!((found / 0.5 - 1.0).abs() < tolerance, "{shape}: {found}");
-            // Hill's estimate of the tail, which for Pareto's distribution has all values.
+            // Hill's estimator of the tail; for a Pareto distribution all values are in the tail.
             let logs = drawn.iter().map(|time| (time / shortest).ln()).sum::<f64>();
             let hill = drawn.len() as f64 / logs;
             assert!((hill / shape - 1.0).abs() < 0.01, "{shape}: {hill}");
@@ -428,7 +428,7 @@ mod tests {
 
     /// The traffic of many such sources is self-similar with the Hurst parameter (3 - shape) / 2
     /// (Taqqu, Willinger and Sherman, "Proof of a fundamental result in self-similar traffic
-    /// modeling", 1997), by the variance of what comes in longer and longer times.
+    /// modeling", 1997). The test uses the variance of arrivals over growing time scales.
     #[test]
     fn many_pareto_sources_together_are_self_similar() {
         for shape in [1.2, 1.6] {
@@ -448,7 +448,7 @@ mod tests {
                 let mean = means.iter().sum::<f64>() / means.len() as f64;
                 means.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / means.len() as f64
             };
-            // The slope of the logarithm over those of 2 s to 128 s is 2H - 2.
+            // The slope of the logarithm over time scales of 2 s to 128 s is 2H - 2.
             let points: Vec<(f64, f64)> =
                 (0..7).map(|k| 20 << k).map(|m| ((m as f64).ln(), variance(m).ln())).collect();
             let n = points.len() as f64;
@@ -461,14 +461,14 @@ mod tests {
         }
     }
 
-    /// As many sources are on at the start as ever after.
+    /// As many sources are on at the start as later.
     #[test]
     fn sources_start_in_equilibrium() {
         let OnOff { on, off } = on_off(1000, 3000);
         for spacing in
             [Spacing::OnOff(OnOff { on, off }), Spacing::ParetoOnOff(ParetoOnOff { on, off, shape: 1.8 })]
         {
-            // A quarter of 100 packets a second of 4000 sources in each half of a second.
+            // In each half second: a quarter of 100 packets per second of 4000 sources.
             let mut counts = [0.0; 6];
             for source in 0..4000 {
                 for at in bursts(spacing.clone(), 3, source) {

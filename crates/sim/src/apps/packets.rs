@@ -1,9 +1,9 @@
-//! Packets that a source makes now and then, each of the same length, over one connection:
+//! Packets of equal length that a source generates over time and sends over one connection:
 //! [`PacketSource`] and [`PacketSink`].
 //!
-//! A packet says which it is and when it was made, so that the sink knows how long it took, and
-//! whether each came once and in order. When the transport first sent it is seen by an observer,
-//! [`FirstSent`].
+//! A packet contains its number and its generation time. The sink therefore knows its delay, and
+//! whether each packet arrived once and in order. [`FirstSent`] is an observer that records when
+//! the transport first sent each packet.
 
 mod first_sent;
 
@@ -21,59 +21,59 @@ use crate::packet::NodeId;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportConfig;
 
-/// The least octets of a packet: its number and when it was made.
+/// Least length of a packet in bytes: its number and generation time.
 pub const LEAST_PACKET: u16 = 12;
 
-/// What a source makes, and for whom.
+/// Options of a source.
 #[derive(Clone, Debug)]
 pub struct PacketSourceConfig {
-    /// The receiver.
+    /// Receiver.
     pub to: NodeId,
-    /// Its port.
+    /// Port of the receiver.
     pub port: u16,
-    /// How many packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Octets of each, at least [`LEAST_PACKET`].
+    /// Length of each packet in bytes, at least [`LEAST_PACKET`].
     pub payload: u16,
-    /// Mean time between two; they are made as a Poisson process, unless it is said otherwise
-    /// ([`PacketSource::spaced`]).
+    /// Mean time between two packets. They are a Poisson process, unless [`PacketSource::spaced`]
+    /// sets another.
     pub interval: Duration,
-    /// How the connection behaves. A multipath connection has a subflow on each of the node's
+    /// Transport of the connection. A multipath connection has a subflow on each of the node's
     /// paths.
     pub transport: TransportConfig,
-    /// How windows and time-outs of a multipath connection follow from the length of the path; as
-    /// configured if not.
+    /// Derivation of windows and time-outs of a multipath connection from the length of the path;
+    /// `None` keeps the configured values.
     pub adaptation: Option<Adaptation>,
-    /// Paths on which a multipath connection has subflows at a time, the best ones; the others
-    /// stand by for when one of these is lost.
+    /// Largest number of subflows of a multipath connection, one on each of the best paths. Other
+    /// paths replace a lost one.
     pub subflows: usize,
 }
 
-/// Connects, and again if the connection fails; makes packets as time goes on; closes when all are
-/// acknowledged.
+/// Connects, and connects again if the connection fails; generates packets over time; closes when
+/// all are acknowledged.
 #[derive(Debug)]
 pub struct PacketSource {
     config: PacketSourceConfig,
     pace: Pace,
-    /// Packets made before the node was last started.
+    /// Packets generated before the node was last started.
     before: u64,
     id: Option<ConnId>,
-    /// When the next packet is made.
+    /// Time of the next packet.
     next: Option<Instant>,
-    /// When each that was made was made.
+    /// Generation time of each packet.
     made: Vec<Instant>,
-    /// Octets written to the connection that is open.
+    /// Bytes written to the open connection.
     written: u64,
-    /// The first packet of that connection.
+    /// Number of the first packet of that connection.
     base: u32,
     subflows: Subflows,
-    /// Connections that failed.
+    /// Number of failed connections.
     pub failures: u32,
-    /// When all was acknowledged.
+    /// Time at which all packets were acknowledged.
     pub finished: Option<Instant>,
 }
 
-/// How long a source waits before it connects anew.
+/// Time between a failure and the next connection attempt.
 pub(super) const PAUSE: Duration = Duration::from_secs(5);
 
 impl PacketSource {
@@ -100,34 +100,33 @@ impl PacketSource {
         }
     }
 
-    /// The same, with packets that follow upon each other in this way.
+    /// Sets the arrival process of the packets.
     #[must_use]
     pub fn spaced(mut self, spacing: Spacing) -> Self {
         self.pace.spacing = spacing;
         self
     }
 
-    /// The same, with no packet later than that.
+    /// Sets the time after which no packet is generated.
     #[must_use]
     pub fn until(mut self, until: Instant) -> Self {
         self.pace.until = Some(until);
         self
     }
 
-    /// Packets made, those before the node was last started included.
+    /// Number of packets generated, including those before the node was last started.
     pub fn made_in_all(&self) -> u64 {
         self.before + self.made.len() as u64
     }
 
-    /// The same, with random numbers from a stream of that purpose: two sources of a node must not
-    /// share one.
+    /// Sets the purpose of the random stream: two sources of a node need different purposes.
     #[must_use]
     pub fn drawing_from(mut self, purpose: String) -> Self {
         self.pace.purpose = purpose.into();
         self
     }
 
-    /// When each packet so far was made.
+    /// Generation time of each packet so far.
     pub fn made(&self) -> &[Instant] {
         &self.made
     }
@@ -152,7 +151,7 @@ impl PacketSource {
         }
     }
 
-    /// What was made and not written goes to the connection, as far as there is room.
+    /// Writes waiting packets to the connection, as far as there is room.
     fn fill(&mut self, ctx: &mut Ctx<'_>) {
         let Some(id) = self.id else { return };
         let len = u64::from(self.config.payload);
@@ -183,20 +182,20 @@ impl PacketSource {
         ctx.set_timer([self.next, due].into_iter().flatten().min());
     }
 
-    /// Everything that was due to be made by now is.
+    /// Generates the packets that are due.
     fn make(&mut self, now: Instant) {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             self.made.push(at);
             self.next = self.pace.next(at, self.made.len());
             if self.next.is_none() {
-                // A packet that would be too late is not made, and not waited for.
+                // A packet that would be too late is not generated and not awaited.
                 self.config.packets = self.made.len() as u32;
             }
         }
     }
 }
 
-/// The octets of a packet.
+/// The bytes of a packet.
 pub(super) fn packet(number: u32, made: Instant, len: u16) -> Bytes {
     let mut octets = Vec::with_capacity(len.into());
     octets.extend_from_slice(&number.to_be_bytes());
@@ -205,12 +204,12 @@ pub(super) fn packet(number: u32, made: Instant, len: u16) -> Bytes {
     octets.into()
 }
 
-/// Its number and when it was made; `None` if these are not the octets of a packet.
+/// Number and generation time of a packet; `None` if the bytes are not those of a packet.
 pub(super) fn read_packet(octets: &[u8]) -> Option<(u32, Instant)> {
     let (number, rest) = octets.split_first_chunk()?;
     let (made, tail) = rest.split_first_chunk()?;
     let number = u32::from_be_bytes(*number);
-    // Without a way out in between, so that many are looked at at once.
+    // Without an early exit, so that the compiler can vectorise the comparison.
     let expected = |i: usize| (usize::from(LEAST_PACKET) + i) as u8 ^ number as u8;
     let wrong = tail.iter().enumerate().fold(0, |wrong, (i, octet)| wrong | (*octet ^ expected(i)));
     (wrong == 0).then(|| (number, Instant::from_nanos(u64::from_be_bytes(*made))))
@@ -256,8 +255,8 @@ impl App for PacketSource {
                 let acknowledged = self.acknowledged(ctx);
                 self.id = None;
                 if reason != CloseReason::Graceful && self.finished.is_none() {
-                    // What the peer has not acknowledged is told again; it knows by the numbers
-                    // what it has.
+                    // Packets that the peer has not acknowledged are sent again. The peer
+                    // recognises duplicates by their numbers.
                     self.failures += 1;
                     self.base = acknowledged;
                 }
@@ -286,19 +285,19 @@ impl App for PacketSource {
 /// A packet that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrived {
-    /// Its source.
+    /// Source of the packet.
     pub from: NodeId,
-    /// Its number there.
+    /// Number of the packet at its source.
     pub number: u32,
-    /// When it was made.
+    /// Generation time.
     pub made: Instant,
-    /// When its last octet could be read.
+    /// Time at which its last byte could be read.
     pub at: Instant,
-    /// Its octets.
+    /// Length in bytes.
     pub len: u32,
 }
 
-/// A connection, and the beginning of a packet that is not whole.
+/// A connection, and the beginning of an incomplete packet.
 #[derive(Debug)]
 struct Incoming {
     id: ConnId,
@@ -306,24 +305,24 @@ struct Incoming {
     rest: Vec<u8>,
 }
 
-/// Accepts connections to a port and reads packets from them.
+/// Accepts connections on a port and reads packets from them.
 #[derive(Debug)]
 pub struct PacketSink {
     port: u16,
     payload: u16,
     transport: TransportConfig,
     open: Vec<Incoming>,
-    /// What came, in order of arrival, each packet once.
+    /// Packets received, in order of arrival, without duplicates.
     pub arrived: Vec<Arrived>,
-    /// Packets that came again over a further connection.
+    /// Number of packets that were received again over another connection.
     pub again: u64,
-    /// Packets that came before one that is older, or whose octets are wrong: a fault.
+    /// Number of packets out of order or with invalid content, which is an error of the simulator.
     pub wrong: u64,
     next: std::collections::BTreeMap<NodeId, u32>,
 }
 
 impl PacketSink {
-    /// A sink for packets of `payload` octets.
+    /// A sink for packets of `payload` bytes.
     pub fn new(port: u16, payload: u16, transport: TransportConfig) -> Self {
         Self {
             port,

@@ -1,8 +1,8 @@
 //! Packets at a constant rate over RDCA ([`anabranch_core::rdca`]) over UDP: [`RdcaSource`] and
 //! [`RdcaSink`].
 //!
-//! A packet says which it is and when it was made, as in [`super::packets`]. What the sender has no
-//! room for waits in the application, and is counted there.
+//! A packet contains its number and generation time, as in [`super::packets`]. Packets for which
+//! the sender has no room wait in the application, which counts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,76 +24,77 @@ use crate::stream::{ConnId, StreamEvent};
 
 pub use anabranch_core::rdca::Outcome;
 
-/// Whether a source tells its sender that a route has broken.
+/// Whether a source tells its sender about broken routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RouteNotices {
-    /// It does: nothing but probes is sent until the sink answers ([`core::Sender::path_lost`]).
+    /// The sender is told; `standby` selects its reaction.
     #[default]
     Heeded,
-    /// It does not, as in the paper.
+    /// The sender is not told, as in the paper.
     Ignored,
 }
 
-/// What a source makes, and for whom.
+/// Options of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RdcaConfig {
-    /// The sink.
+    /// Sink.
     pub to: NodeId,
-    /// Its port.
+    /// Port of the sink.
     pub port: u16,
-    /// The port of the source.
+    /// Port of the source.
     pub from_port: u16,
-    /// How many packets.
+    /// Number of packets.
     pub packets: u32,
-    /// Bytes of each, at least [`super::packets::LEAST_PACKET`], and at most
-    /// [`SenderConfig::longest`]. Longer ones are refused, and never sent; what exceeds a datagram
-    /// is cut.
+    /// Length of each packet in bytes, at least [`super::packets::LEAST_PACKET`] and at most
+    /// [`SenderConfig::longest`]. Longer packets are refused and never sent. A packet larger than a
+    /// datagram is split.
     pub payload: u16,
-    /// Time from one to the next, more than zero.
+    /// Time between two packets, more than zero.
     pub interval: Duration,
-    /// How the sender behaves.
+    /// Options of the sender.
     pub sender: SenderConfig,
-    /// Whether it heeds routes that break.
+    /// Whether it tells the sender about broken routes.
     pub notices: RouteNotices,
 }
 
 impl RdcaConfig {
-    /// Datagrams that each packet is cut into.
+    /// Number of datagrams for each packet.
     pub fn pieces(&self) -> u32 {
         self.sender.pieces(self.payload.into()) as u32
     }
 }
 
-/// Makes packets as time goes on, hands them to a sender as it takes them, and closes after the
+/// Generates packets over time, passes them to a sender as it accepts them, and closes after the
 /// last.
 #[derive(Debug)]
 pub struct RdcaSource {
     config: RdcaConfig,
     pace: Pace,
-    /// Packets made before the node was last started.
+    /// Packets generated before the node was last started.
     before: u64,
     sender: Option<core::Sender>,
     next: Option<Instant>,
     made: Vec<Instant>,
-    /// How long packets are, what draws it, and how long those are that were made, if they differ.
+    /// Distribution of the length, its random stream, and the lengths of the packets generated, if
+    /// lengths differ.
     sizes: Option<(Law, Option<Stream>, Vec<u16>)>,
-    /// When each packet was first sent, as far as it was.
+    /// Time at which each packet was first sent, for the packets that were.
     sent: Vec<Instant>,
-    /// Packets that the sender has taken.
+    /// Number of packets that the sender has accepted.
     taken: u32,
-    /// The most packets that waited in the application at once.
+    /// Peak number of packets that waited in the application.
     pub most_waiting: u32,
-    /// Packets of which the sender has said that they are lost.
+    /// Number of packets that the sender has reported as lost.
     pub gone: u64,
-    /// Which, if they are cut: several pieces of one may be lost.
+    /// Their numbers, if packets are split: several pieces of one may be lost.
     lost: BTreeSet<u32>,
-    /// Packets that were sent, and of which it is not known whether they arrived.
+    /// Number of packets that were sent and whose fate is not known.
     pub unknown: u64,
-    /// How the stream ended, and when.
+    /// Outcome of the stream, and its time.
     pub outcome: Option<(Outcome, Instant)>,
-    /// Times that the node was started: each is another incarnation of the sender.
+    /// Number of starts of the node, each of which makes a new incarnation of the sender.
     lives: u32,
 }
 
@@ -120,60 +121,60 @@ impl RdcaSource {
         }
     }
 
-    /// The same, with packets that follow upon each other in this way, and none later than that.
+    /// Sets the arrival process, and the time after which no packet is generated.
     #[must_use]
     pub fn paced(mut self, spacing: Spacing, until: Instant) -> Self {
         (self.pace.spacing, self.pace.until) = (spacing, Some(until));
         self
     }
 
-    /// The same, with packets of these lengths, which each fit into a datagram; they are drawn from
-    /// a stream of the source's purpose.
+    /// Sets the distribution of the length; each packet must fit into a datagram. Lengths are drawn
+    /// from a stream of the source's purpose.
     #[must_use]
     pub fn sized(mut self, sizes: Law) -> Self {
         self.sizes = Some((sizes, None, Vec::new()));
         self
     }
 
-    /// Packets made, those before the node was last started included.
+    /// Number of packets generated, including those before the node was last started.
     pub fn made_in_all(&self) -> u64 {
         self.before + self.made.len() as u64
     }
 
-    /// The same, with random numbers from a stream of that purpose: two sources of a node must not
-    /// share one.
+    /// Sets the purpose of the random stream: two sources of a node need different purposes.
     #[must_use]
     pub fn drawing_from(mut self, purpose: String) -> Self {
         self.pace.purpose = purpose.into();
         self
     }
 
-    /// When each packet so far was made.
+    /// Generation time of each packet so far.
     pub fn made(&self) -> &[Instant] {
         &self.made
     }
 
-    /// When each packet was first sent, by number; fewer than were made, if some were not sent yet.
+    /// Time at which each packet was first sent, by number; shorter than `made` if some have not
+    /// been sent.
     pub fn sent(&self) -> &[Instant] {
         &self.sent
     }
 
-    /// Packets that wait in the application.
+    /// Number of packets that wait in the application.
     pub fn waiting(&self) -> u32 {
         self.made.len() as u32 - self.taken
     }
 
-    /// How the sender stands.
+    /// State of the sender.
     pub fn info(&self) -> Option<SenderInfo> {
         self.sender.as_ref().map(core::Sender::info)
     }
 
-    /// What the sender has counted.
+    /// Counters of the sender.
     pub fn counters(&self) -> Option<SenderCounters> {
         self.info().map(|info| info.counters)
     }
 
-    /// Everything that was due to be made by now is.
+    /// Generates the packets that are due.
     fn make(&mut self, now: Instant) {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             if self.config.packets > 0 {
@@ -186,7 +187,8 @@ impl RdcaSource {
         }
     }
 
-    /// The sender takes what it has room for; after the last packet the stream ends.
+    /// Passes packets to the sender as far as it has room, and ends the stream after the last
+    /// packet.
     fn hand_over(&mut self, now: Instant) {
         let Some(sender) = &mut self.sender else { return };
         while let Some(made) = self.made.get(self.taken as usize) {
@@ -204,7 +206,7 @@ impl RdcaSource {
         }
     }
 
-    /// What the sender says is sent, what it tells is noted.
+    /// Sends the sender's messages and handles its events.
     fn attend(&mut self, ctx: &mut Ctx<'_>) {
         let (now, pieces) = (ctx.now(), self.config.pieces());
         self.make(now);
@@ -303,25 +305,26 @@ pub struct RdcaSink {
     port: u16,
     config: SinkConfig,
     sink: Option<core::Sink>,
-    /// Datagrams that each packet is cut into.
+    /// Number of datagrams for each packet.
     pieces: u32,
-    /// What came, in the order in which the transport handed it on, each packet once.
+    /// Packets received, in the order of delivery by the transport, without duplicates.
     pub arrived: Vec<Arrived>,
-    /// Packets of which the transport has said that they are lost.
+    /// Number of packets that the transport has reported as lost.
     pub gone: u64,
-    /// Packets that came again, over a stream that a restart had made necessary.
+    /// Number of packets that were received again over a new stream, after a restart.
     pub again: u64,
-    /// Packets that came out of order without a word, or whose octets are wrong: a fault.
+    /// Number of packets out of order without a loss report, or with invalid content, which is an
+    /// error of the simulator.
     pub wrong: u64,
-    /// Streams that have ended, by how.
+    /// Streams that have ended, and how.
     pub ended: Vec<(NodeId, StreamEnd)>,
-    /// The packet that is next, by source.
+    /// Number of the next packet, by source.
     next: BTreeMap<NodeId, u32>,
     lives: u32,
 }
 
 impl RdcaSink {
-    /// A sink that listens to `port`.
+    /// A sink that listens on `port`.
     pub fn new(port: u16, config: SinkConfig) -> Self {
         Self {
             port,
@@ -338,13 +341,13 @@ impl RdcaSink {
         }
     }
 
-    /// The same, for packets that are each cut into that many datagrams.
+    /// Sets the number of datagrams for each packet.
     #[must_use]
     pub fn cut_into(self, pieces: u32) -> Self {
         Self { pieces: pieces.max(1), ..self }
     }
 
-    /// What the transport has counted.
+    /// Counters of the transport.
     pub fn counters(&self) -> Option<SinkCounters> {
         self.sink.as_ref().map(core::Sink::counters)
     }
@@ -382,7 +385,7 @@ impl RdcaSink {
                 }
             }
             SinkEvent::Gone { peer, range } => {
-                // Of a packet that is lost all pieces are, the first included.
+                // If a packet is lost, all its pieces are reported lost, including the first.
                 let (first, next) = (range.start.0.div_ceil(self.pieces), range.end.0.div_ceil(self.pieces));
                 self.gone += u64::from(next - first);
                 let expected = self.next.entry(end(peer).0).or_default();
@@ -391,8 +394,8 @@ impl RdcaSink {
             SinkEvent::Ended { peer, end: how, .. } => {
                 let from = end(peer).0;
                 self.ended.push((from, how));
-                // A source that begins anew begins with its first packet, and one that found this
-                // sink restarted goes on.
+                // A source that starts again begins with its first packet. A source whose sink has
+                // restarted continues.
                 self.next.remove(&from);
             }
         }
@@ -406,7 +409,7 @@ impl App for RdcaSink {
         if ctx.bind(self.port).is_err() {
             ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
         }
-        // Lives are apart by more streams than one has.
+        // The epochs of two lives differ by more than the number of streams in a life.
         let epoch = (ctx.stream("rdca sink").bits() as u32).wrapping_add(self.lives << 16);
         self.sink = Some(core::Sink::new(self.config, epoch));
     }
@@ -428,7 +431,7 @@ impl App for RdcaSink {
     }
 }
 
-/// Packets that have a piece in this range, and that are not among those that were `lost` before.
+/// Number of packets that have a piece in this range, without those that were in `lost` before.
 fn lose(lost: &mut BTreeSet<u32>, pieces: u32, range: Range) -> u64 {
     match pieces {
         1 => range.len().into(),
@@ -439,7 +442,7 @@ fn lose(lost: &mut BTreeSet<u32>, pieces: u32, range: Range) -> u64 {
     }
 }
 
-/// A message leaves, to a node from one port to another.
+/// Sends a message to a node, from one port to another.
 fn say(ctx: &mut Ctx<'_>, header: Header, (to, from_port, port): (NodeId, u16, u16), message: &Message) {
     let mut octets = Vec::new();
     header.encode(message, &mut octets);
@@ -448,7 +451,7 @@ fn say(ctx: &mut Ctx<'_>, header: Header, (to, from_port, port): (NodeId, u16, u
     }
 }
 
-/// A node and its port, as a sink knows them.
+/// A node and its port, as the sink identifies them.
 fn peer(node: NodeId, port: u16) -> PeerId {
     PeerId(u64::from(node.0) << 16 | u64::from(port))
 }

@@ -1,4 +1,4 @@
-//! Packets whose times and lengths a file says: [`Schedule`].
+//! Packets with times and sizes from a file: [`Schedule`].
 
 use std::str::FromStr;
 
@@ -7,23 +7,22 @@ use anabranch_units::Size;
 
 use crate::csv::{self, FileError, Row, wrong};
 
-/// When a source makes its packets, from when it begins, and how long they are.
+/// Times of a source's packets, relative to its start, and their sizes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Schedule {
     /// In nanoseconds, in order.
     times: Vec<u64>,
-    /// Octets.
+    /// In bytes.
     sizes: Vec<u32>,
 }
 
 impl Schedule {
-    /// Reads rows `time,bytes`: seconds or a span with its unit, and octets or a size with its
-    /// unit.
+    /// Reads rows `time,bytes`: seconds or a time with a unit, and bytes or a size with a unit.
     ///
     /// # Errors
     ///
-    /// A row that is not so, or earlier than the one before it; a file without any; sizes above 4
-    /// GB, and none.
+    /// If a row is invalid or earlier than the one before, if a size is 0 or more than 4 GB, or if
+    /// the file has no rows.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let hint = "a row is as `0.5,1200` or `500 ms,1.2 kB`";
         let rows = csv::timed_rows(text, "bytes", hint, |text| {
@@ -49,32 +48,32 @@ impl Schedule {
         }
     }
 
-    /// The row at or after a time.
+    /// Index of the first row at or after a time.
     pub(super) fn row_from(&self, time: Duration) -> usize {
         self.times.partition_point(|at| *at < time.as_nanos())
     }
 
-    /// The time of a row; `None` after the last.
+    /// Time of a row; `None` after the last.
     pub(super) fn time(&self, row: usize) -> Option<Duration> {
         self.times.get(row).copied().map(Duration::from_nanos)
     }
 
-    /// Octets of the packet of a row; of the last one after it.
+    /// Size of a row's packet in bytes; after the end, the size of the last row.
     pub(super) fn octets(&self, row: usize) -> u32 {
         self.sizes[row.min(self.sizes.len() - 1)]
     }
 
-    /// Rows that are no later.
+    /// Number of rows up to a time, inclusive.
     pub(super) fn until(&self, time: Duration) -> usize {
         self.times.partition_point(|at| *at <= time.as_nanos())
     }
 
-    /// All octets and their packets.
+    /// All sizes, in bytes.
     pub(super) fn sizes(&self) -> &[u32] {
         &self.sizes
     }
 
-    /// Mean time from one packet to the next, at least a nanosecond.
+    /// Mean time between two packets, at least a nanosecond.
     pub(crate) fn mean_interval(&self) -> Duration {
         let [first, last] = [self.times[0], self.times[self.times.len() - 1]];
         Duration::from_nanos(((last - first) / (self.times.len() as u64 - 1).max(1)).max(1))

@@ -1,6 +1,6 @@
-//! The core's SET machines on simulated nodes: [`SetSender`], [`SetRelay`], [`SetNode`].
+//! The core's SET state machines on simulated nodes: [`SetSender`], [`SetRelay`], [`SetNode`].
 //!
-//! What they share is their driver: streams are TCP connections of the node's host.
+//! Their common driver maps streams to TCP connections of the node's host.
 
 mod driver;
 
@@ -19,28 +19,28 @@ use crate::packet::{IpVersion, NodeId};
 use crate::stream::{ConnId, StreamEvent};
 use crate::world::World;
 
-/// The port on which a node takes requests and sessions. No registered service's, or Wireshark
-/// would take a captured session for that.
+/// Port on which a node accepts requests and sessions. It belongs to no registered service, so that
+/// Wireshark does not decode a captured session as something else.
 pub const NODE_PORT: u16 = 47_200;
-/// The port on which a gateway takes sessions.
+/// Port on which a gateway accepts sessions.
 pub const GATEWAY_PORT: u16 = 47_201;
 
-/// A transfer to make.
+/// Options of a transfer.
 #[derive(Clone, Debug)]
 pub struct SetSenderConfig {
-    /// The node.
+    /// Receiving node.
     pub node: NodeId,
-    /// The octets.
+    /// Data to transfer.
     pub file: Bytes,
     /// Options of the session manager.
     pub set: SenderConfig,
-    /// TCP to the gateways.
+    /// TCP configuration of connections to gateways.
     pub wired: Config,
-    /// TCP to the node, end to end.
+    /// TCP configuration of end-to-end connections to the node.
     pub control: Config,
-    /// The network's IP version.
+    /// IP version of the network.
     pub ip: IpVersion,
-    /// End the run once the transfer is over.
+    /// Whether the run ends when the transfer is over.
     pub stop_when_over: bool,
 }
 
@@ -49,12 +49,12 @@ pub struct SetSenderConfig {
 pub struct SetSender {
     config: SetSenderConfig,
     driver: Option<Driver<Sender>>,
-    /// When the request was made.
+    /// Time of the request.
     pub started: Option<Instant>,
-    /// When the connection that carries the octets was open: the first session, or for the
-    /// baselines the plain connection, once the node had answered.
+    /// Time at which the connection that carries the data was open: the first session, or for the
+    /// baselines the plain connection, after the node had answered.
     pub established: Option<Instant>,
-    /// When the sender knew the outcome.
+    /// Time at which the sender knew the outcome.
     pub finished: Option<Instant>,
 }
 
@@ -64,29 +64,30 @@ impl SetSender {
         Self { config, driver: None, started: None, established: None, finished: None }
     }
 
-    /// How the transfer ended, once it has.
+    /// Outcome of the transfer, once it is over.
     pub fn outcome(&self) -> Option<Outcome> {
         self.driver.as_ref()?.machine.outcome()
     }
 
-    /// Octets that the node is known to have delivered in order.
+    /// Number of bytes that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.machine.delivered())
     }
 
-    /// The sessions, in the order of calls, and what TCP did for each on the wired half.
+    /// The sessions in the order in which they were opened, with the TCP totals of their wired
+    /// half.
     pub fn sessions(&self) -> Vec<(SessionReport, LegTotals)> {
         let Some(driver) = &self.driver else { return Vec::new() };
         driver.machine.sessions().map(|s| (s.clone(), driver.totals_of(s.stream))).collect()
     }
 
-    /// Segments that this node's TCP sent again for the transfer.
+    /// TCP retransmissions of this node for the transfer.
     pub fn retransmissions(&self) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.totals_of_dialled().retransmissions)
     }
 
-    /// [`SetSender::retransmissions`] at this moment, with the sender on `node`; a connection that
-    /// stalls reports late.
+    /// [`SetSender::retransmissions`] at this moment, for a sender on `node`. A stalled connection
+    /// reports late, so this method queries it.
     pub fn current_retransmissions(&self, world: &World, node: NodeId) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.current_totals_of_dialled(world, node).retransmissions)
     }
@@ -135,7 +136,7 @@ impl App for SetSender {
     }
 }
 
-/// A gateway's relay.
+/// The relay on a gateway.
 #[derive(Debug)]
 pub struct SetRelay {
     config: RelayConfig,
@@ -144,7 +145,7 @@ pub struct SetRelay {
 }
 
 impl SetRelay {
-    /// A relay that takes sessions with `wired` and dials nodes with `wireless`.
+    /// A relay that accepts sessions with `wired` and connects to nodes with `wireless`.
     pub fn new(config: RelayConfig, wired: Config, wireless: Config) -> Self {
         let profiles = Profiles { control: wired, wired, wireless };
         Self { config, listen: wired, driver: Driver::new(Relay::new(config), profiles) }
@@ -155,13 +156,13 @@ impl SetRelay {
         &self.driver.machine
     }
 
-    /// What TCP did on all wireless halves so far.
+    /// TCP totals of all wireless halves so far.
     pub fn wireless_totals(&self) -> LegTotals {
         self.driver.totals_of_dialled()
     }
 
-    /// [`SetRelay::wireless_totals`] at this moment, with the relay on `node`; a connection that
-    /// stalls reports late.
+    /// [`SetRelay::wireless_totals`] at this moment, for a relay on `node`. A stalled connection
+    /// reports late, so this method queries it.
     pub fn current_wireless_totals(&self, world: &World, node: NodeId) -> LegTotals {
         self.driver.current_totals_of_dialled(world, node)
     }
@@ -169,7 +170,7 @@ impl SetRelay {
 
 impl App for SetRelay {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        // A gateway that comes back has forgotten everything.
+        // A gateway that starts again has lost its state.
         self.driver.reset(Relay::new(self.config));
         ctx.listen(GATEWAY_PORT, self.listen).expect("a node that starts has no listener");
     }
@@ -183,20 +184,20 @@ impl App for SetRelay {
     }
 }
 
-/// The sensor node: receives.
+/// The sensor node, which receives.
 #[derive(Debug)]
 pub struct SetNode {
     config: ReceiverConfig,
     listen: Config,
     driver: Driver<Receiver>,
-    /// What came out of the receive buffer, in order.
+    /// Data read from the receive buffer, in order.
     pub delivered: BytesMut,
-    /// When the last octet was delivered.
+    /// Time at which the last byte was delivered.
     pub completed: Option<Instant>,
 }
 
 impl SetNode {
-    /// A node that takes requests and sessions with `tcp`.
+    /// A node that accepts requests and sessions with `tcp`.
     pub fn new(config: ReceiverConfig, tcp: Config) -> Self {
         let driver = Driver::new(Receiver::new(config.clone()), Profiles::all(tcp));
         Self { config, listen: tcp, driver, delivered: BytesMut::new(), completed: None }

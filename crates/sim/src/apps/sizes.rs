@@ -1,4 +1,4 @@
-//! How many octets packets, messages and replies have.
+//! Sizes of packets, messages and replies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::schedule::Schedule;
 use crate::math::{NO_PARETO_SHAPE, PARETO_SHAPES, exp, ln, pareto_least};
 use crate::random::Stream;
 
-/// How long packets are: `"500 B"`, or a distribution.
+/// Size of packets: `"500 B"`, or a distribution.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Sizes {
-    /// All alike.
+    /// The same size for all.
     Constant(Size),
-    /// Each drawn by itself.
+    /// A random size for each.
     Drawn(Drawn),
 }
 
@@ -29,16 +29,16 @@ pub enum Sizes {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Drawn {
-    /// Exponentially distributed: `{ exponential = { mean = "500 B", most = "1400 B" } }`. What is
-    /// longer than `most` is cut to it, which makes the mean less than `mean`; `rate` counts with
-    /// the mean that is left.
+    /// Exponential distribution: `{ exponential = { mean = "500 B", most = "1400 B" } }`. Sizes
+    /// above `most` are cut to it, which lowers the mean; `rate` is based on the lower mean.
     Exponential(Exponential),
-    /// Pareto's distribution, of which few are very long:
-    /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`. `most` as with
+    /// Pareto distribution, with a few very large sizes:
+    /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }`. `most` is as in
     /// `exponential`.
     Pareto(Pareto),
-    /// Pairs of a size and the share of packets that are no longer, from 0 (or more) to 1, between
-    /// which sizes are evenly distributed: `{ cdf = [["1 kB", 0], ["10 kB", 0.7], ["1 MB", 1]] }`.
+    /// Cumulative distribution: pairs of a size and the fraction of packets of at most this size,
+    /// from 0 (or more) to 1. Sizes are evenly distributed between two points:
+    /// `{ cdf = [["1 kB", 0], ["10 kB", 0.7], ["1 MB", 1]] }`.
     Cdf(Vec<(Size, f64)>),
 }
 
@@ -47,25 +47,25 @@ pub enum Drawn {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Exponential {
-    /// Mean before `most` cuts it.
+    /// Mean before sizes are cut to `most`.
     pub mean: Size,
-    /// What is longer is cut to this; the most that a packet may have if it is not given.
+    /// Size to which larger ones are cut; the largest possible size of a packet if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Size>,
 }
 
-/// Pareto's distribution.
+/// A Pareto distribution.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Pareto {
-    /// Mean before `most` cuts it.
+    /// Mean before sizes are cut to `most`.
     pub mean: Size,
-    /// The index of the tail, more than 1: a packet has `k` times the octets of the shortest, or
-    /// more, with the probability `k` to the minus shape. Below 2 the variance is infinite.
+    /// Index of the tail, more than 1: a packet is at least `k` times as large as the smallest one
+    /// with a probability of `k` to the power of minus `shape`. Below 2 the variance is infinite.
     #[serde(default = "usual")]
     pub shape: f64,
-    /// What is longer is cut to this; the most that a packet may have if it is not given.
+    /// Size to which larger ones are cut; the largest possible size of a packet if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Size>,
 }
@@ -81,20 +81,20 @@ impl From<u64> for Sizes {
     }
 }
 
-/// What sizes may be, in octets.
+/// Bounds on sizes, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bounds {
-    /// Shorter ones are drawn as this.
+    /// Smaller sizes are raised to this.
     pub(crate) least: u32,
-    /// Longer ones are cut to this.
+    /// Larger sizes are cut to this.
     pub(crate) most: u32,
 }
 
-/// What is wrong with sizes: the reason, and what to do.
+/// The reason why sizes are invalid, and a hint.
 pub(crate) type Wrong = (String, Option<&'static str>);
 
 impl Sizes {
-    /// The octets of all, if they are alike.
+    /// The size in bytes, if it is constant.
     pub fn constant(&self) -> Option<u64> {
         match self {
             Self::Constant(size) => Some(size.0),
@@ -102,7 +102,7 @@ impl Sizes {
         }
     }
 
-    /// Checks that sizes are in these bounds, and narrows the bounds to what is said.
+    /// Checks that sizes are within bounds, and narrows the bounds to the given values.
     pub(crate) fn check(&self, bounds: Bounds) -> Result<Law, Wrong> {
         let least = bounds.least;
         let within = |size: Size, what: &str| within(size, what, bounds);
@@ -136,7 +136,7 @@ impl Sizes {
     }
 }
 
-/// A distribution of sizes that is in order.
+/// A checked distribution of sizes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Law {
     shape: Shape,
@@ -145,7 +145,7 @@ pub struct Law {
 
 #[derive(Clone, PartialEq, Debug)]
 enum Shape {
-    /// Where the bounds meet.
+    /// The size at which the bounds meet.
     Constant,
     Exponential {
         mean: f64,
@@ -154,9 +154,9 @@ enum Shape {
         shortest: f64,
         shape: f64,
     },
-    /// Octets and shares, both rising, from a share of 0 to one of 1.
+    /// Bytes and fractions, both increasing, from a fraction of 0 to 1.
     Cdf(Vec<(f64, f64)>),
-    /// Those of a file, in its order.
+    /// The sizes of a file, in order.
     Listed(Arc<Schedule>),
 }
 
@@ -170,7 +170,7 @@ impl Shape {
             if !(0.0..=1.0).contains(share) {
                 return Err((format!("a share of `cdf` is {share}: expected 0 to 1"), hint));
             }
-            // This share of packets has just this size.
+            // This fraction of packets has exactly this size.
             if all.is_empty() && *share > 0.0 {
                 all.push((octets, 0.0));
             }
@@ -188,7 +188,7 @@ impl Shape {
     }
 }
 
-/// Checks that octets are in these bounds.
+/// Checks that a size is within bounds.
 fn within(size: Size, what: &str, Bounds { least, most }: Bounds) -> Result<u32, Wrong> {
     match u32::try_from(size.0).ok() {
         Some(octets) if (least..=most).contains(&octets) => Ok(octets),
@@ -200,7 +200,7 @@ fn within(size: Size, what: &str, Bounds { least, most }: Bounds) -> Result<u32,
 }
 
 impl Law {
-    /// The lengths that a file has.
+    /// The sizes of a file.
     pub(crate) fn listed(schedule: &Arc<Schedule>, bounds: Bounds) -> Result<Self, Wrong> {
         let sizes = schedule.sizes().iter();
         let (least, most) =
@@ -211,7 +211,7 @@ impl Law {
         Ok(Self { shape: Shape::Listed(Arc::clone(schedule)), bounds: Bounds { least, most } })
     }
 
-    /// Octets of the longest.
+    /// Largest size in bytes.
     pub fn most(&self) -> u32 {
         match &self.shape {
             Shape::Cdf(points) => points.last().map_or(0.0, |point| point.0) as u32,
@@ -219,14 +219,13 @@ impl Law {
         }
     }
 
-    /// Octets of all, if they are alike; `None` for those of a file, whatever it says.
+    /// The size in bytes, if it is constant; `None` for the sizes of a file.
     pub fn constant(&self) -> Option<u32> {
         let is_listed = matches!(self.shape, Shape::Listed(_));
         (self.bounds.least == self.bounds.most && !is_listed).then_some(self.bounds.most)
     }
 
-    /// Mean octets: the integral of the share of those that are longer, over the sizes that there
-    /// may be.
+    /// Mean size in bytes: the integral of the fraction of larger sizes, over all possible sizes.
     pub fn mean(&self) -> f64 {
         let (least, most) = (f64::from(self.bounds.least), f64::from(self.bounds.most));
         match &self.shape {
@@ -247,7 +246,7 @@ impl Law {
         }
     }
 
-    /// The octets of the next, which is that of a row where a file lists them.
+    /// Draws the next size in bytes. For a file it is the size in the given row.
     pub(crate) fn draw(&self, random: &mut Stream, row: usize) -> u32 {
         let drawn = match &self.shape {
             Shape::Constant => return self.bounds.most,
@@ -262,7 +261,7 @@ impl Law {
                 from + (to - from) * part
             }
         };
-        // Rounded to the nearest, so that the mean stays.
+        // Rounded to the nearest integer, which preserves the mean.
         (drawn.min(f64::from(u32::MAX)).round() as u32).clamp(self.bounds.least, self.bounds.most)
     }
 }
@@ -323,7 +322,7 @@ mod tests {
         table.payload.check(Bounds { least: 12, most: 1_000_000 }).map_err(|(message, _)| message)
     }
 
-    /// (what is said, mean, a size, the share of those that are longer)
+    /// (value, mean, a size, the fraction of larger ones)
     #[test]
     fn sizes_have_their_mean_and_tail() {
         let e = |x: f64| x.exp();
@@ -337,7 +336,7 @@ mod tests {
                 e(-0.5),
             ),
             ("{ pareto = { mean = \"20 kB\", shape = 2.5 } }", 20_000.0, 24_000.0, 2.0_f64.powf(-2.5)),
-            // The shortest has 2 kB: 2 kB and the integral of (2 kB / x)^1.25 to 32 kB.
+            // The smallest size is 2 kB: 2 kB plus the integral of (2 kB / x)^1.25 to 32 kB.
             (
                 "{ pareto = { mean = \"10 kB\", shape = 1.25, most = \"32 kB\" } }",
                 6000.0,

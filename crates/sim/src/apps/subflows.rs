@@ -1,4 +1,5 @@
-//! The subflows of a multipath connection, one on each of the node's paths, as these come and go.
+//! The subflows of a multipath connection: one on each of the node's paths, which appear and
+//! disappear.
 
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::mptcp::{self, SubflowId};
@@ -11,34 +12,35 @@ use crate::packet::NodeId;
 use crate::stream::ConnId;
 use crate::transport::TransportConfig;
 
-/// How a multipath connection uses the node's paths. TCP takes no notice of it.
+/// Use of the node's paths by a multipath connection. TCP ignores it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathUse {
-    /// Paths that have a subflow at a time, the best ones, at least 1; the others stand by for when
-    /// one of these is lost.
+    /// Largest number of subflows, at least 1, one on each of the best paths. Other paths replace a
+    /// lost one.
     pub subflows: usize,
-    /// Octets of payload in a segment: what is known of a path holds for segments of that length.
+    /// Bytes of payload in a segment, for which the facts about a path are computed.
     pub payload: u16,
-    /// Interfaces to use where nobody builds paths.
+    /// Interfaces to use if nodes do not build paths.
     pub interfaces: Interfaces,
-    /// How windows and time-outs follow from the length of the path; as configured if not.
+    /// Derivation of windows and time-outs from the length of the path; `None` keeps the configured
+    /// values.
     pub adaptation: Option<Adaptation>,
 }
 
 /// Numbers of paths, each of which begins at an interface of the node
-/// ([`crate::sim::Builder::pin_path`]): at the first a connection is opened, and TCP stays there. A
-/// multipath connection has a subflow on each. Without any they are where routing sends them.
+/// ([`crate::sim::Builder::pin_path`]). A connection is opened on the first; TCP stays there, and a
+/// multipath connection has a subflow on each. If empty, routing selects the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interfaces {
     paths: [u8; MOST],
     count: u8,
 }
 
-/// Interfaces of a connection at most: it has no more subflows.
+/// Largest number of interfaces of a connection, which is the largest number of subflows.
 const MOST: usize = 8;
 
 impl Interfaces {
-    /// Those, in this order; at most the first 8.
+    /// These interfaces, in order; at most the first 8.
     pub fn new(paths: &[u8]) -> Self {
         let mut this = Self::default();
         for (slot, path) in this.paths.iter_mut().zip(paths) {
@@ -48,24 +50,24 @@ impl Interfaces {
         this
     }
 
-    /// That one alone.
+    /// This interface only.
     pub fn only(path: u8) -> Self {
         Self::new(&[path])
     }
 
-    /// All of them.
+    /// All interfaces.
     pub fn paths(&self) -> &[u8] {
         &self.paths[..self.count.into()]
     }
 
-    /// Where the connection is opened; 0 for where routing sends it.
+    /// The path on which the connection is opened; 0 if routing selects it.
     fn first(&self) -> u8 {
         self.paths[0]
     }
 }
 
 impl PathUse {
-    /// TCP for a path of that many links, where it follows from them.
+    /// TCP configuration for a path with this number of links, if it depends on it.
     fn tcp(&self, base: tcp::Config, hops: u32) -> Option<tcp::Config> {
         let adaptation = self.adaptation?;
         let limits = adaptation.limits(hops);
@@ -80,7 +82,7 @@ impl PathUse {
         Some(tcp::Config { congestion, rto, ..base })
     }
 
-    /// The transport of a connection that is opened on a path of that many links.
+    /// Transport of a connection that is opened on a path with this number of links.
     fn transport(&self, transport: TransportConfig, hops: u32) -> TransportConfig {
         match transport {
             TransportConfig::Multipath(config) => {
@@ -92,11 +94,11 @@ impl PathUse {
     }
 }
 
-/// The subflows of one connection, and the paths that they were opened on.
+/// The subflows of one connection, and the paths on which they were opened.
 #[derive(Debug)]
 pub(super) struct Subflows {
     paths: PathUse,
-    /// Of a subflow, before anything follows from its path; known once the connection is opened.
+    /// TCP configuration of a subflow before adaptation; set when the connection is opened.
     tcp: Option<tcp::Config>,
     open: Vec<(SubflowId, u8)>,
 }
@@ -106,9 +108,9 @@ impl Subflows {
         Self { paths, tcp: None, open: Vec::new() }
     }
 
-    /// Something was acknowledged. One that is alone may have waited for the peer to show that it
-    /// speaks Multipath TCP: that is known with the first acknowledgement. Several learn how their
-    /// paths are by now.
+    /// Handles an acknowledgement. With the first one it is known whether the peer supports
+    /// Multipath TCP, so a single subflow can be followed by others. If there are several subflows,
+    /// they receive the current facts about their paths.
     pub(super) fn on_writable(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         if self.open.len() == 1 {
             self.follow_paths(ctx, id);
@@ -117,8 +119,8 @@ impl Subflows {
         }
     }
 
-    /// Opens the connection, for so many segments, on the path that is best for them. `None` as
-    /// long as the node builds paths and none is ready.
+    /// Opens the connection on the best path for this number of segments. `None` while the node
+    /// builds paths and none is ready.
     pub(super) fn connect(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -141,13 +143,13 @@ impl Subflows {
         Some(connected)
     }
 
-    /// The path on which so many segments are expected to arrive first, of those that are to be
-    /// used at a time, and its length. What opens on another takes one or two round trips before it
-    /// can be left for this one.
+    /// The path, among those to be used, on which this number of segments is expected to arrive
+    /// first, and its length. Data on another path could move to it only one or two round trips
+    /// later.
     fn fastest(&self, ctx: &mut Ctx<'_>, segments: u64) -> Option<(u8, u32)> {
         let candidates: Vec<(u8, u32)> =
             ctx.paths().take(self.paths.subflows.max(1)).map(|path| (path.id, path.hops())).collect();
-        // Of equals, and of those of which nothing is known, the first: they come best first.
+        // Of equal paths, and of paths without facts, the first: candidates are sorted, best first.
         let mut best: Option<((u8, u32), Option<Duration>)> = None;
         for candidate in candidates {
             let time = ctx.path_facts(candidate.0, self.paths.payload).delivery_time(segments);
@@ -163,7 +165,7 @@ impl Subflows {
         best.map(|(path, _)| path)
     }
 
-    /// Each path that has no subflow gets one; those of paths that are no more are closed.
+    /// Opens a subflow on each path without one, and closes those of paths that no longer exist.
     pub(super) fn follow_paths(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         let Some(connection) = ctx.multipath(id) else { return };
         if !connection.can_join() {
@@ -190,7 +192,7 @@ impl Subflows {
         self.tell_facts(ctx, id);
     }
 
-    /// Each interface that has no subflow gets one.
+    /// Opens a subflow on each interface without one.
     fn join_interfaces(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         for path in self.paths.interfaces.paths() {
             if !self.open.iter().any(|(_, p)| p == path)

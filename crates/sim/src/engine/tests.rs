@@ -34,7 +34,7 @@ fn the_end_of_time_can_be_scheduled() {
     assert_eq!(order, [4, 3, 2, 1]);
 }
 
-/// Pushes go before the front's end again and again, so that the front must be cut.
+/// Repeated insertions before the end of the front, so that the front must be cut.
 #[test]
 fn a_long_front_goes_back_to_the_slots() {
     let mut queue = EventQueue::new();
@@ -60,7 +60,7 @@ enum Op {
 }
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    // Spans of every order of magnitude, and many ties.
+    // Times of every order of magnitude, with many ties.
     let ahead =
         prop_oneof![Just(0u64), 0..4u64, 0..5_000u64, (0..63u32, any::<u64>()).prop_map(|(s, n)| n >> s)];
     let op = prop_oneof![

@@ -1,4 +1,4 @@
-//! Who talks to whom: flows, each one way, and what the next record of each differs from.
+//! Unidirectional flows, and the values relative to which the next record of each is encoded.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ type Key = (NodeId, NodeId, u8, u16, u16);
 pub(super) struct Flows {
     numbers: BTreeMap<Key, u32>,
     flows: Vec<Flow>,
-    /// The multipath connections, each a node and one of its connections.
+    /// The multipath connections, each identified by its node and connection.
     groups: BTreeMap<(NodeId, crate::stream::ConnId), u32>,
-    /// Where links begin.
+    /// Node at which each link begins.
     starts: Vec<NodeId>,
     definition: Record,
 }
@@ -36,10 +36,10 @@ struct Flow {
     member: bool,
 }
 
-/// The figures of a connection, in the order of their flags.
+/// The statistics of a connection, in the order of their flags.
 type Figures = [u64; 8];
 
-/// The figures that have changed.
+/// The statistics that have changed.
 #[derive(Debug)]
 pub(super) struct Change {
     mask: u8,
@@ -67,7 +67,7 @@ impl Flows {
         self.starts[link.index()]
     }
 
-    /// The flow of a packet; `define` gets the record of one that is new.
+    /// The flow of a packet. `define` gets the record of a new flow.
     pub(super) fn of_packet(&mut self, packet: &Packet, define: impl FnMut(&[u8])) -> u32 {
         let (protocol, source, destination) = match &packet.payload {
             Payload::Tcp(segment) => (Protocol::TCP.0, segment.src_port, segment.dst_port),
@@ -82,7 +82,7 @@ impl Flows {
         self.number((packet.src, packet.dst, protocol, source, destination), define)
     }
 
-    /// The flow of what `node` sends on a TCP connection.
+    /// The flow from `node` on a TCP connection.
     pub(super) fn of_ends(
         &mut self,
         node: NodeId,
@@ -93,7 +93,7 @@ impl Flows {
         self.number((node, peer, Protocol::TCP.0, ours, theirs), define)
     }
 
-    /// The flow of what a connection's node sends; a subflow is said to be one.
+    /// The flow from a connection's node; for a subflow the record says so.
     pub(super) fn of_connection(&mut self, seen: &ConnectionView<'_>, mut define: impl FnMut(&[u8])) -> u32 {
         let flow = self.of_ends(seen.node, seen.peer, seen.ports, &mut define);
         if let (Some(subflow), false) = (seen.subflow, self.flows[flow as usize].member) {
@@ -113,7 +113,7 @@ impl Flows {
             self.flows.push(Flow::default());
             let (source, destination, protocol, from, to) = key;
             let record = self.definition.begin(tag::FLOW);
-            // A destination may be everybody in reach, which is no node: 0.
+            // 0 stands for a broadcast destination, which is not a node.
             let destination = u64::from(destination.0) + 1;
             record.number(source.0.into()).number(if destination > EVERYBODY { 0 } else { destination });
             define(record.octet(protocol).number(from.into()).number(to.into()).octets());
@@ -132,7 +132,7 @@ impl Flows {
     ) {
         let number = flow;
         let flow = &mut self.flows[flow as usize];
-        // A piece is described with the segment that it is a piece of.
+        // A fragment is described with the segment to which it belongs.
         let (segment, fragment) = match &packet.payload {
             Payload::Tcp(segment) => (Some(segment), None),
             Payload::Udp(_) | Payload::Opaque(_) => (None, None),
@@ -174,7 +174,7 @@ impl Flows {
         }
     }
 
-    /// What has changed of a connection since it was asked last.
+    /// The statistics of a connection that have changed since the last call.
     pub(super) fn change_of(&mut self, flow: u32, info: &Info) -> Option<Change> {
         let mut now = Figures::default();
         let mut set = |flag: u8, figure: u64| now[flag.trailing_zeros() as usize] = figure;
@@ -193,7 +193,7 @@ impl Flows {
     }
 }
 
-/// Where the octets of a segment belong in the data of a multipath connection, if it says so.
+/// Position of a segment's bytes in the data of a multipath connection, if the segment contains it.
 fn mapping(segment: &Segment) -> Option<WireDsn> {
     let mapping = segment.mptcp.dss()?.mapping()?;
     (!segment.payload.is_empty()).then_some(mapping.dsn)
@@ -211,5 +211,5 @@ fn wrapped(now: u32, before: u32) -> i64 {
     (now.wrapping_sub(before) as i32).into()
 }
 
-/// Numbers from here on are no nodes, see [`NodeId::BROADCAST`]; 1 more, as the log has it.
+/// One more than the highest number of a node, see [`NodeId::BROADCAST`].
 const EVERYBODY: u64 = NodeId::BROADCAST.0 as u64;

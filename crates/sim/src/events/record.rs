@@ -1,10 +1,10 @@
-//! One record on its way into the log. Numbers are of variable length: seven bits in each octet,
-//! the lowest first, and bit 7 where more follow (LEB128); differences are folded so that small
-//! ones of either sign are short.
+//! A record in progress. Numbers have variable length: seven bits in each byte, the lowest first,
+//! and bit 7 if more follow (LEB128). Differences are zigzag-coded, so that small ones of either
+//! sign are short.
 
 use anabranch_wire::eventlog::MAGIC;
 
-/// The octets of one record.
+/// The bytes of one record.
 #[derive(Debug, Default)]
 pub(super) struct Record(Vec<u8>);
 
@@ -40,7 +40,7 @@ impl Record {
         self.octet(number as u8)
     }
 
-    /// What `number` is more than `before`.
+    /// Appends the difference of `number` to `before`.
     #[inline]
     pub(super) fn difference(&mut self, number: i64, before: i64) -> &mut Self {
         let difference = number.wrapping_sub(before);

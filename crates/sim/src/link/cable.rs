@@ -1,30 +1,29 @@
-//! One direction of a cable, a point-to-point link: a queue, a transmitter, a delay, a lossy
-//! channel.
+//! One direction of a cable, which is a point-to-point link: a queue, a transmitter, a delay and a
+//! lossy channel.
 //!
 //! # Method
 //!
-//! A cable needs no event of its own for the end of a transmission. When a packet is accepted, the
-//! instants at which its transmission starts and ends and at which it arrives are already decided
-//! by those before it; so it goes into one first-in first-out list with these times, and only the
-//! arrival at the head of the list is a pending event. The queue's length at any instant follows
-//! from the start times.
+//! A cable needs no event for the end of a transmission. When a packet is accepted, the packets
+//! before it already determine when its transmission starts and ends and when it arrives. It is
+//! added to one first-in first-out list with these times, and only the arrival of the first packet
+//! in the list is a pending event. The queue length at any time follows from the start times.
 //!
 //! # Semantics
 //!
-//! * The queue holds packets that wait; the one in transmission has left it (as in ns-2 and ns-3).
-//!   A packet is dropped when the queue, at its limit, would have to hold it; an idle transmitter
-//!   always accepts.
+//! * The queue holds waiting packets, without the packet in transmission (as in ns-2 and ns-3). A
+//!   packet is dropped if it would have to wait in a full queue; an idle transmitter always accepts
+//!   it.
 //! * A lost packet takes its transmission time and is lost at the far end.
-//! * Going down cuts what is queued and in transmission; what has left the transmitter arrives.
-//!   While down, nothing is accepted.
-//! * A new rate holds from the next transmission on; the running one ends as it began. So do new
-//!   losses. A new delay holds for all that has not left the transmitter.
-//! * A cable that follows a [`Course`] sends by it, and a packet takes the delay of the moment at
-//!   which it leaves the transmitter. Packets do not overtake: one with a shorter delay arrives
-//!   with the one before it.
-//! * A queue with a [`discipline`](super::discipline) of its own is asked for the next packet when
-//!   the transmitter is free. Only then the packet enters the list, and there is a second pending
-//!   event, for that moment.
+//! * Going down drops the packets in the queue and in transmission; packets that have left the
+//!   transmitter arrive. While down, the cable accepts nothing.
+//! * A new rate or loss model applies from the next transmission on; the current transmission ends
+//!   as it began. A new delay applies to all packets that have not left the transmitter.
+//! * A cable that follows a [`Course`] sends according to it, and a packet takes the delay at the
+//!   time at which it leaves the transmitter. Packets do not overtake: one with a shorter delay
+//!   arrives together with the one before it.
+//! * A queue with its own [`discipline`](super::discipline) is asked for the next packet when the
+//!   transmitter is free. Only then does the packet enter the list, and there is a second pending
+//!   event for this time.
 
 mod varied;
 
@@ -43,11 +42,11 @@ use crate::packet::{Flow, PacketHandle};
 use crate::random::Stream;
 use varied::{Varied, Way};
 
-/// A packet in the link; small, since there are many. It leaves the transmitter at
-/// `arrival - delay`, if nothing varies.
+/// A packet in the link; small, since there are many. Without variation it leaves the transmitter
+/// at `arrival - delay`.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
-    /// Leaves the queue.
+    /// Start of the transmission, when it leaves the queue.
     start: Instant,
     arrival: Instant,
     handle: PacketHandle,
@@ -60,111 +59,112 @@ impl InFlight {
     }
 }
 
-/// The head of a cable's list, taken out at its arrival time.
+/// The first packet in a cable's list, taken out at its arrival time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Arrival {
     /// The packet.
     pub handle: PacketHandle,
-    /// The channel lost it.
+    /// Whether the channel lost it.
     pub lost: bool,
-    /// What the link layer tells the sender of it, if it acknowledges.
+    /// The link layer's report to the sender, if the link layer acknowledges.
     pub report: Option<LinkEvent>,
-    /// What becomes of it if it is not lost.
+    /// Reordering or duplication, if the packet is not lost.
     pub fate: Fate,
-    /// When the next one arrives.
+    /// Time of the next arrival.
     pub next: Option<Instant>,
 }
 
-/// What became of a packet offered to a cable.
+/// Result of offering a packet to a cable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offer {
-    /// Accepted; its arrival is the cable's next, so an event is due then.
+    /// Accepted. Its arrival at this time is the cable's next, so the caller schedules an event.
     AcceptedFirst(Instant),
-    /// Accepted behind others.
+    /// Accepted behind other packets.
     Accepted,
-    /// Not looked at: [`Cable::depart`] is due now, and comes first.
+    /// Not handled: [`Cable::depart`] is due now and has to be called first.
     DepartFirst,
-    /// Given to the queue's discipline; at this time, if there is one, [`Cable::depart`] is due.
+    /// Passed to the queueing discipline. [`Cable::depart`] is due at this time, if there is one.
     /// See [`Cable::take_dropped`].
     Waits(Option<Instant>),
-    /// Refused; the caller drops it.
+    /// Refused; the caller drops the packet.
     Refused(LinkDrop),
 }
 
-/// One direction of a cable, in operation.
+/// One direction of a cable.
 #[derive(Debug)]
 pub struct Cable {
     config: LinkConfig,
     up: bool,
-    /// It is up, its queue drops from its tail, and nothing varies.
+    /// Whether the cable is up, has a drop-tail queue, and nothing varies.
     is_plain: bool,
-    /// `None` loses nothing. Apart, since it is large and often absent.
+    /// `None` loses nothing. Boxed, since it is large and often absent.
     channel: Option<Box<Channel>>,
-    /// Loses the link layer's acknowledgements; `None` without them.
+    /// Loses link-layer acknowledgements; `None` if there are none.
     acks: Option<Box<Channel>>,
-    /// Makes packets late or doubles them; `None` does not.
+    /// Delays or duplicates packets; `None` does neither.
     disturber: Option<Box<Disturber>>,
     /// `None` if rate and delay are those of the configuration.
     varied: Option<Box<Varied>>,
-    /// How often new losses were set.
+    /// Number of times that the loss model was changed.
     losses_set: u32,
     metrics: LinkMetrics,
     flights: VecDeque<InFlight>,
-    /// How many of `flights`, from the back, still waited when last looked at.
+    /// Number of packets at the end of `flights` that were waiting at the last update.
     waiting: usize,
     waiting_bytes: u64,
-    /// A queue with a discipline of its own; `None` drops from its tail. Then nothing in `flights`
+    /// A queue with its own discipline; `None` for drop-tail. With it, no packet in `flights`
     /// waits.
     managed: Option<Box<Managed>>,
-    /// When the transmitter is free.
+    /// Time at which the transmitter is free.
     free_at: Instant,
-    /// Length and transmission time of the last packet: most are alike, and a division is slow.
+    /// Length and transmission time of the last packet. Cached because most packets have equal
+    /// length, and a division is slow.
     last_transmission: (u32, Duration),
-    /// Counts the rebuilds of the list, which make the pending arrival event void.
+    /// Number of rebuilds of the list, each of which makes the pending arrival event void.
     generation: u32,
 }
 
-/// A queue with a discipline of its own.
+/// A queue with its own discipline.
 #[derive(Debug)]
 struct Managed {
     queue: Box<dyn Discipline>,
-    /// When the transmitter asks for the next packet; `None` while nothing waits.
+    /// Time at which the transmitter takes the next packet; `None` while nothing waits.
     due: Option<Instant>,
     /// Packets that were dropped and counted, until they are taken.
     dropped: Vec<(PacketHandle, LinkDrop)>,
 }
 
-/// Whether packets that are planned anew keep what the channel does to them.
+/// Whether packets that are planned again keep the channel's decision about them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fates {
     Kept,
     Drawn,
 }
 
-/// When the first of the packets in a link begins, or one that begins then.
+/// Start of the first packet in a link, or of a packet that begins at `start`.
 fn earliest(flights: &VecDeque<InFlight>, start: Instant) -> Instant {
     flights.front().map_or(start, |first| first.start.min(start))
 }
 
-/// A channel whose draws have a purpose.
+/// A channel with its own random streams for a purpose.
 fn channel(config: &LinkConfig, purpose: &str, stream: &impl Fn(&str) -> Stream) -> Box<Channel> {
     let times = || stream("good and bad times");
     Box::new(Channel::new(config.loss, config.loss_factors, stream(purpose), times))
 }
 
-/// The transmitter has asked for a packet.
+/// The transmitter has taken a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Departure {
-    /// The packet that goes now, and when it arrives; `None` if no packet is left.
+    /// The packet with its arrival time; `None` if there was none.
     pub packet: Option<(PacketHandle, Instant)>,
-    /// It is the link's next to arrive, so that an event is due then.
+    /// Whether it is the link's next arrival, so that the caller schedules an event.
     pub is_first: bool,
-    /// When [`Cable::depart`] is due next.
+    /// Time at which [`Cable::depart`] is due next.
     pub next: Option<Instant>,
 }
 
 impl Cable {
-    /// An idle cable that is up; `stream` makes the random stream for a purpose.
+    /// An idle cable that is up. `stream` makes the random stream for a purpose.
     pub fn new(config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let managed = config.discipline.make(&config, &stream).map(Self::managed_by);
         let jitter = |overtaking| {
@@ -199,51 +199,51 @@ impl Cable {
         Box::new(Managed { queue, due: None, dropped: Vec::new() })
     }
 
-    /// Follows a course from now on, before the first packet.
+    /// Makes the cable follow a course, before the first packet.
     pub fn follow(&mut self, course: &Course) {
         self.vary().follow(course);
     }
 
-    /// What varies, from now on if nothing has.
+    /// The state for variation, created if there is none.
     fn vary(&mut self) -> &mut Varied {
         if self.varied.is_none() {
             let ways = (0..self.flights.len()).map(|i| Way { end: self.end(i), ..Way::default() });
             let varied = Varied { ways: ways.collect(), ..Varied::default() };
             self.varied = Some(Box::new(varied));
-            // So that no transmission time is taken from it.
+            // Prevents the use of the cached transmission time.
             self.last_transmission = (0, Duration::ZERO);
             self.set_up(self.up);
         }
         self.varied.get_or_insert_default()
     }
 
-    /// Its configuration, with the rate that was set last. See [`Cable::rate`] for that of a
-    /// course.
+    /// The configuration with the rate that was set last. See [`Cable::rate`] for that of a course.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
 
-    /// What says when packets leave, if the rate does not.
+    /// The course that determines when packets leave; `None` if the rate does.
     fn pace(&self) -> Option<&Pace> {
         self.varied.as_ref()?.pace.as_ref()
     }
 
-    /// The rate of a moment in bit/s; the mean if it sends at opportunities.
+    /// Rate at a given time in bit/s; the mean for transmission opportunities.
     pub fn rate(&self, now: Instant) -> u64 {
         self.pace().and_then(|pace| pace.rate(now)).unwrap_or(self.config.rate)
     }
 
-    /// Octets of packets that its course would have let through until then, if it follows one.
+    /// Bytes of packets that the course would have let through until then, if the cable follows
+    /// one.
     pub fn capacity(&self, until: Instant) -> Option<u64> {
         Some(self.varied.as_ref()?.course.rate.as_ref()?.capacity(until))
     }
 
-    /// Packets are accepted.
+    /// Whether the cable is up and accepts packets.
     pub fn is_up(&self) -> bool {
         self.up
     }
 
-    /// What it has done.
+    /// The counters.
     pub fn metrics(&self) -> &LinkMetrics {
         &self.metrics
     }
@@ -252,43 +252,45 @@ impl Cable {
         &mut self.metrics
     }
 
-    /// An arrival event that carries another generation than this is void.
+    /// Number that arrival events carry; an event with another generation is void.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Packets accepted that have not arrived.
+    /// Number of accepted packets that have not arrived.
     pub fn in_flight(&self) -> usize {
         self.flights.len() + self.managed_packets()
     }
 
-    /// Packets among them that wait for the transmitter.
+    /// Number of these that wait for the transmitter.
     pub fn waiting(&self, now: Instant) -> usize {
         self.queued(now).0
     }
 
-    /// Packets in a queue with a discipline of its own.
+    /// Number of packets in a queue with its own discipline.
     fn managed_packets(&self) -> usize {
         self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0)
     }
 
-    /// Time that the transmitter has been busy until now.
+    /// Time for which the transmitter has been busy until now.
     pub fn busy(&self, now: Instant) -> Duration {
         let after = |i: usize| self.end(i).saturating_since(self.flights[i].start.max(now));
+        // The counter includes planned transmissions, so their part after `now` is subtracted.
         let planned = (self.unsent(now)..self.flights.len()).map(after);
         planned.fold(self.metrics.busy, |busy, time| busy - time)
     }
 
-    /// Transmissions beyond the first of each packet that has left the transmitter for good.
+    /// Retransmissions of packets whose last transmission has ended.
     pub fn repeated(&self, now: Instant) -> u64 {
         let Some(varied) = &self.varied else { return self.metrics.repeated };
+        // Planned retransmissions are counted already.
         let unsent = self.unsent(now)..self.flights.len();
         let planned = unsent.map(|i| u64::from(varied.way(i, self.flights.len()).repeats));
         self.metrics.repeated - planned.sum::<u64>()
     }
 
-    /// When a packet leaves the transmitter.
+    /// Time at which a packet leaves the transmitter.
     #[inline]
     fn end(&self, i: usize) -> Instant {
         match &self.varied {
@@ -297,7 +299,7 @@ impl Cable {
         }
     }
 
-    /// The first of the packets that have not left the transmitter.
+    /// Index of the first packet that has not left the transmitter.
     fn unsent(&self, now: Instant) -> usize {
         let (mut first, mut end) = (0, self.flights.len());
         while first < end {
@@ -310,7 +312,7 @@ impl Cable {
         first
     }
 
-    /// Packets and octets that wait for the transmitter.
+    /// Number of waiting packets and bytes.
     pub fn queued(&self, now: Instant) -> (usize, u64) {
         match &self.managed {
             Some(managed) => managed.queue.queued(),
@@ -325,30 +327,28 @@ impl Cable {
         self.flights.back().map(|flight| flight.handle)
     }
 
-    /// When the transmitter begins with the packet that was accepted last, if that is still in the
-    /// link.
+    /// Start of the transmission of the packet that was accepted last, if it is still in the link.
     pub(crate) fn last_start(&self) -> Option<Instant> {
         self.flights.back().map(|flight| flight.start)
     }
 
-    /// The packets that wait for the transmitter, and when it begins with each, if that is decided.
+    /// The waiting packets, and the planned start of each transmission, if it is decided.
     pub(crate) fn departures(&self, now: Instant) -> impl Iterator<Item = (PacketHandle, Instant)> {
         let waiting = self.flights.partition_point(|f| f.start <= now);
         self.flights.range(waiting..).map(|f| (f.handle, f.start))
     }
 
-    /// Offers a packet, of a flow that is asked for by a discipline only.
+    /// Offers a packet. `flow` is called only if a discipline needs it.
     #[inline(always)]
     pub fn offer(&mut self, now: Instant, handle: PacketHandle, flow: impl FnOnce() -> Flow) -> Offer {
-        // One comparison for what most links are: up, with a queue that drops from its tail, at a
-        // steady rate.
+        // One comparison for the common case: up, drop-tail, constant rate.
         if !self.is_plain {
             return self.offer_otherwise(now, handle, flow());
         }
         self.offer_to_tail(now, handle, self.free_at.max(now))
     }
 
-    /// Offers a packet that would leave the queue at `start`.
+    /// Offers a packet whose transmission would begin at `start`.
     #[inline(always)]
     fn offer_to_tail(&mut self, now: Instant, mut handle: PacketHandle, start: Instant) -> Offer {
         let len = handle.wire_len;
@@ -375,8 +375,8 @@ impl Cable {
         if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted }
     }
 
-    /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next
-    /// that does.
+    /// Plans the transmission of a packet from `start`. Returns its arrival time, and whether it is
+    /// the next arrival.
     #[inline(always)]
     fn transmit(&mut self, start: Instant, mut handle: PacketHandle) -> (Instant, bool) {
         let since = || earliest(&self.flights, start);
@@ -393,13 +393,12 @@ impl Cable {
         self.metrics.peak_bytes = self.metrics.peak_bytes.max(octets);
     }
 
-    /// When the transmitter can begin with a packet that comes now, if nothing else waits.
+    /// Earliest start of a transmission for a packet that arrives now, if nothing else waits.
     fn next_start(&self, now: Instant) -> Instant {
         self.pace().map_or(self.free_at.max(now), |pace| pace.start(now, self.free_at))
     }
 
-    /// Offers a packet to a link that is down, that varies, or that has a queue with a discipline
-    /// of its own.
+    /// Offers a packet to a link that is down, varies, or has a queueing discipline.
     #[cold]
     fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle, flow: Flow) -> Offer {
         if !self.up {
@@ -436,7 +435,7 @@ impl Cable {
         Offer::Waits(is_new.then_some(start))
     }
 
-    /// Tells a discipline the rate of a course.
+    /// Informs the discipline of the rate of a course.
     fn tell_rate(&mut self, now: Instant) {
         let rate = self.pace().and_then(|pace| pace.rate(now));
         if let (Some(rate), Some(managed)) = (rate, &mut self.managed) {
@@ -444,8 +443,8 @@ impl Cable {
         }
     }
 
-    /// The transmitter is free and takes a packet of a queue with a discipline, if it is to do so
-    /// now.
+    /// The transmitter is free and takes a packet from a queue with its own discipline, if that is
+    /// due now.
     pub fn depart(&mut self, now: Instant) -> Departure {
         self.tell_rate(now);
         let Some(managed) = self.managed.as_mut().filter(|managed| managed.due == Some(now)) else {
@@ -462,12 +461,12 @@ impl Cable {
         Departure { packet: Some((handle, arrival)), is_first, next: managed.due }
     }
 
-    /// Takes the packets that the queue's discipline has dropped since this was last called.
+    /// Takes the packets that the discipline has dropped since the last call.
     pub fn take_dropped(&mut self) -> Vec<(PacketHandle, LinkDrop)> {
         self.managed.as_mut().map(|managed| std::mem::take(&mut managed.dropped)).unwrap_or_default()
     }
 
-    /// Counts what the discipline has decided.
+    /// Counts the decisions of the discipline.
     fn count(&mut self, Verdicts { dropped, marked }: Verdicts) {
         self.metrics.marked += marked;
         for (_, why) in &dropped {
@@ -484,22 +483,22 @@ impl Cable {
         }
     }
 
-    /// The queue is longer than the threshold.
+    /// Whether the queue is longer than the ECN threshold.
     #[inline]
     fn marks(&self) -> bool {
         self.config.ecn_threshold.is_some_and(|most| most.is_exceeded(self.waiting, self.waiting_bytes))
     }
 
-    /// Takes the packet that arrives now, the head of the list.
+    /// Takes the packet that arrives now, the first in the list.
     ///
     /// # Panics
     ///
-    /// If none is due at `now`, which is a fault of the caller.
+    /// If no packet is due at `now`, which is an error of the caller.
     #[inline(always)]
     pub fn arrive(&mut self, now: Instant) -> Arrival {
         let flight = self.flights.pop_front().expect("an arrival event has its packet");
         assert!(flight.arrival == now, "a packet arrives when it is due");
-        // Everything in the list may have left the queue without anyone having looked.
+        // All packets in the list may have left the queue since the last update.
         if self.waiting > self.flights.len() {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(flight.len());
@@ -512,8 +511,8 @@ impl Cable {
         }
         let next = self.flights.front().map(|f| f.arrival);
         if next.is_none() {
-            // Begins at its first place again, which is in the cache; else it would wander through
-            // all of them.
+            // Restarts at the first slot of the ring, which is in the cache; otherwise the list
+            // would cycle through all slots.
             self.flights.clear();
         }
         let lost = flight.handle.lost;
@@ -525,14 +524,15 @@ impl Cable {
         Arrival { handle: flight.handle, lost, report, fate, next }
     }
 
-    /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.
-    /// Returns when the next packet arrives; the event that was pending is void.
+    /// Takes the link down. Packets that have not left the transmitter are passed to `cut`, in
+    /// order. Returns the time of the next arrival; the pending event is void.
     pub fn take_down(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
         self.set_up(false);
         self.cut(now, cut)
     }
 
-    /// Drops what has not left the transmitter, as [`Cable::take_down`] does, but stays up.
+    /// Drops the packets that have not left the transmitter, like [`Cable::take_down`], but stays
+    /// up.
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
         let kept = self.unsent(self.pace().map_or(now, |pace| pace.last_before(now)));
         self.metrics.cut += (self.flights.len() - kept) as u64;
@@ -552,7 +552,7 @@ impl Cable {
         self.restart()
     }
 
-    /// Accepts packets again.
+    /// Brings the cable up.
     pub fn bring_up(&mut self) {
         self.set_up(true);
     }
@@ -562,8 +562,8 @@ impl Cable {
         self.is_plain = up && self.managed.is_none() && self.varied.is_none();
     }
 
-    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`; without
-    /// effect on when packets leave if a course says that. Returns as [`Cable::take_down`].
+    /// Sets the rate in bit/s, at least 1, for transmissions that start after `now`. If the cable
+    /// follows a course, packets still leave according to it. Returns as [`Cable::take_down`].
     pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
         self.config.rate = rate;
         if let Some(managed) = &mut self.managed {
@@ -574,9 +574,12 @@ impl Cable {
         self.restart()
     }
 
-    /// Sets the delay of all packets that have not left the transmitter; without effect if it
-    /// follows a course. None of them overtakes those before it. Returns as [`Cable::take_down`].
+    /// Sets the delay of all packets that have not left the transmitter, without effect if the
+    /// cable follows a course. Packets do not overtake those before them. Returns as
+    /// [`Cable::take_down`].
     pub fn set_delay(&mut self, now: Instant, delay: Duration) -> Option<Instant> {
+        // From here on, the end of a transmission can no longer be derived from the arrival: `vary`
+        // records the ends with the old delay.
         self.vary();
         self.config.delay = delay;
         let packets = self.flights.len();
@@ -590,9 +593,9 @@ impl Cable {
         self.restart()
     }
 
-    /// Sets how packets are lost whose transmission starts after `now`. Those that wait for the
-    /// opportunities or rates of a course keep what was decided of them if the link layer repeats
-    /// packets. `stream` makes the random stream for a purpose. Returns as [`Cable::take_down`].
+    /// Sets the loss model for transmissions that start after `now`. Packets that wait for a course
+    /// keep the decision about them if the link layer retransmits. `stream` makes the random stream
+    /// for a purpose. Returns as [`Cable::take_down`].
     pub fn set_loss(
         &mut self,
         now: Instant,
@@ -601,8 +604,8 @@ impl Cable {
     ) -> Option<Instant> {
         self.config.loss = loss;
         self.losses_set += 1;
-        // A stream of its own for each change, so that the packets after it meet the same channel
-        // whatever was before it.
+        // Each change has its own stream, so the packets after it meet the same channel whatever
+        // happened before.
         let stream = |purpose: &str| stream(&format!("{purpose} {}", self.losses_set));
         self.channel = (loss != LossModel::None).then(|| channel(&self.config, "loss", &stream));
         if self.acks.is_some() {
@@ -620,7 +623,7 @@ impl Cable {
         self.restart()
     }
 
-    /// Forgets what was planned of all packets but the first ones.
+    /// Discards the plans of all packets but the first `kept`.
     fn forget_plans(&mut self, kept: usize) {
         let packets = self.flights.len();
         if let Some(varied) = &mut self.varied {
@@ -630,14 +633,16 @@ impl Cable {
         }
     }
 
-    /// Gives all packets that wait their times anew.
+    /// Plans all waiting packets again.
     fn plan_again(&mut self, now: Instant, fates: Fates) {
         let kept = self.flights.partition_point(|f| f.start <= now);
         let Some(first) = self.flights.get(kept) else { return };
+        // A course determines when packets leave; the rate has no effect.
         if self.pace().is_some() {
             return;
         }
         self.free_at = first.start;
+        // Takes back the planned transmissions, which `schedule` counts again.
         for i in kept..self.flights.len() {
             self.metrics.busy = self.metrics.busy - self.end(i).saturating_since(self.flights[i].start);
         }
@@ -661,12 +666,12 @@ impl Cable {
         }
     }
 
-    /// Gives a flight its times from its start on, and occupies the transmitter.
+    /// Plans the end and arrival of a packet from its start, and occupies the transmitter.
     #[inline]
     fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
         if self.last_transmission.0 != flight.len() {
-            // Here, since most links do not come here for most packets: without a length that is
-            // remembered, those that vary always do.
+            // Checked here because most packets of most links hit the cached transmission time
+            // above; links that vary have no cached time and always reach this branch.
             if self.varied.is_some() {
                 return self.schedule_varied(start, flight, None);
             }
@@ -679,8 +684,7 @@ impl Cable {
         InFlight { start, arrival: end + self.config.delay, ..flight }
     }
 
-    /// [`Cable::schedule`] where something varies. `planned` is what was planned of the packet
-    /// before.
+    /// [`Cable::schedule`] for a cable that varies. `planned` is the previous plan of the packet.
     #[cold]
     fn schedule_varied(
         &mut self,
@@ -718,6 +722,7 @@ impl Cable {
         self.free_at = free.max(latest + spacing);
         self.metrics.busy += end.saturating_since(start);
         let jitter = || varied.jitter.as_mut().map_or(Duration::ZERO, Jitter::draw);
+        // A new plan keeps the jitter of the packet.
         let extra = planned.map_or_else(jitter, |(way, _)| way.extra);
         // Packets do not overtake.
         let before = self.flights.back().map_or(Instant::ZERO, |last| last.arrival);
@@ -731,7 +736,7 @@ impl Cable {
         self.flights.front().map(|f| f.arrival)
     }
 
-    /// Forgets those that no longer wait.
+    /// Removes packets that no longer wait from the counts.
     #[inline]
     fn settle(&mut self, now: Instant) {
         while self.waiting > 0 {

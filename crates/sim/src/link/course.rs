@@ -1,8 +1,8 @@
-//! Rates and delays that vary in time, as files say: [`Opportunities`] in the format of mahimahi,
-//! [`Steps`] as CSV.
+//! Rates and delays that vary over time, from files: [`Opportunities`] in mahimahi format,
+//! [`Steps`] from CSV.
 //!
-//! All of a course is known before a run, so a cable still decides when a packet comes when it will
-//! arrive, and needs no event of its own for a step.
+//! A course is completely known before a run. A cable therefore still knows the arrival time of a
+//! packet when it accepts it, and needs no event for a step.
 
 mod read;
 mod steps;
@@ -13,26 +13,26 @@ use anabranch_core::time::{Duration, Instant};
 
 pub use steps::Steps;
 
-/// Octets of an opportunity, as `mm-link` counts them: a packet of 1500 octets and the header that
-/// its TUN device puts before it.
+/// Bytes of an opportunity as `mm-link` counts them: a packet of 1500 bytes plus the header that
+/// its TUN device adds.
 const OPPORTUNITY: u32 = 1504;
-/// Octets that `mm-link` counts for a packet beside its own.
+/// Bytes that `mm-link` adds to the length of each packet.
 const HEADER: u32 = 4;
-/// Octets of IP packets in an opportunity, for a mean rate.
+/// Bytes of IP packets in an opportunity, for a mean rate.
 const USUAL_PACKET: u64 = 1500;
 
-/// What one direction of a link follows in time.
+/// Course of one direction of a link.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Course {
-    /// When packets may leave; the rate of the link's configuration if there is none.
+    /// When packets may leave; `None` for the rate in the link's configuration.
     pub rate: Option<RateCourse>,
-    /// From the end of transmission to arrival, in nanoseconds by the end of transmission; the
-    /// delay of the configuration if there is none.
+    /// Propagation delay in nanoseconds, at the time at which a transmission ends; `None` for the
+    /// delay in the link's configuration.
     pub delay: Option<Arc<Steps>>,
 }
 
 impl Course {
-    /// Nothing varies.
+    /// Whether nothing varies.
     pub fn is_none(&self) -> bool {
         self.rate.is_none() && self.delay.is_none()
     }
@@ -41,15 +41,15 @@ impl Course {
 /// When the packets of a link may leave.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RateCourse {
-    /// At these moments.
+    /// At these transmission opportunities.
     Opportunities(Arc<Opportunities>),
-    /// At these rates, in bit/s. An octet leaves at the rate of its own moment, so that a packet
-    /// may begin at one rate and end at another.
+    /// At these rates in bit/s. Each byte leaves at the rate of its time, so the rate may change
+    /// within a packet.
     Steps(Arc<Steps>),
 }
 
 impl RateCourse {
-    /// The mean rate in bit/s, at least 1: over one round if it repeats, and else over the time
+    /// The mean rate in bit/s, at least 1: over one period if it repeats, otherwise over the time
     /// until the last value holds.
     pub fn mean_rate(&self) -> u64 {
         match self {
@@ -59,7 +59,7 @@ impl RateCourse {
         .max(1)
     }
 
-    /// Octets of packets that could have left until then, counted as packets of 1500 octets.
+    /// Bytes of packets that could have left until then, counted in packets of 1500 bytes.
     pub fn capacity(&self, until: Instant) -> u64 {
         match self {
             Self::Opportunities(opportunities) => opportunities.until(until).saturating_mul(USUAL_PACKET),
@@ -68,12 +68,12 @@ impl RateCourse {
     }
 }
 
-/// Moments at which 1500 octets may leave, as a file for mahimahi's `mm-link` has them: a whole
-/// number of milliseconds on each line, in order. The same again follows after the last of them.
+/// Transmission opportunities of 1500 bytes each, as in a file for mahimahi's `mm-link`: a whole
+/// number of milliseconds on each line, in order. The sequence repeats after the last opportunity.
 ///
-/// Packets share an opportunity, and one that does not fit into what is left of it goes on in the
-/// next. What is not used is lost; a packet that comes at the moment of an opportunity or later has
-/// missed it.
+/// Packets share an opportunity, and a packet that does not fit into the rest of one continues in
+/// the next. Unused opportunities are lost. A packet that arrives at the time of an opportunity
+/// misses it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opportunities {
     /// In order; the last one is more than 0.
@@ -81,40 +81,40 @@ pub struct Opportunities {
 }
 
 impl Opportunities {
-    /// Nanoseconds until the same follows again.
+    /// Period in nanoseconds.
     fn round(&self) -> u64 {
         u64::from(self.millis.last().copied().unwrap_or(1)) * 1_000_000
     }
 
-    /// The moment of an opportunity, from 0 on.
+    /// Time of an opportunity, numbered from 0.
     fn time(&self, number: u64) -> Instant {
         let each = self.millis.len() as u64;
         let within = u64::from(self.millis[(number % each) as usize]) * 1_000_000;
         Instant::from_nanos((number / each).saturating_mul(self.round()).saturating_add(within))
     }
 
-    /// The number of the opportunities until then, which is that of the first later one.
+    /// Number of opportunities until `now`, which is the index of the first later one.
     pub fn until(&self, now: Instant) -> u64 {
         let (rounds, within) = (now.as_nanos() / self.round(), now.as_nanos() % self.round());
         let passed = self.millis.partition_point(|millis| u64::from(*millis) * 1_000_000 <= within);
         rounds * self.millis.len() as u64 + passed as u64
     }
 
-    /// In bit/s, if all packets have 1500 octets.
+    /// Mean rate in bit/s, if all packets have 1500 bytes.
     pub fn mean_rate(&self) -> u64 {
         let bits = self.millis.len() as u128 * u128::from(USUAL_PACKET) * 8;
         (bits * 1_000_000_000 / u128::from(self.round())) as u64
     }
 }
 
-/// A transmitter that follows a course.
+/// State of a transmitter that follows a course.
 #[derive(Debug)]
 pub(super) enum Pace {
     Opportunities {
         course: Arc<Opportunities>,
-        /// The next one of which something is left.
+        /// Index of the next opportunity that is not used up.
         next: u64,
-        /// Octets left of it, more than 0.
+        /// Bytes left in it, more than 0.
         left: u32,
     },
     Steps(Arc<Steps>),
@@ -130,7 +130,7 @@ impl Pace {
         }
     }
 
-    /// The rate in bit/s at a moment, where there is one.
+    /// Rate in bit/s at a time, if the course has rates.
     pub(super) fn rate(&self, now: Instant) -> Option<u64> {
         match self {
             Self::Opportunities { .. } => None,
@@ -138,18 +138,18 @@ impl Pace {
         }
     }
 
-    /// When a packet that comes now would leave the queue, the last one before it being done at
-    /// `free_at`.
+    /// Start of the transmission for a packet that arrives now, if the packet before it is finished
+    /// at `free_at`.
     pub(super) fn start(&self, now: Instant, free_at: Instant) -> Instant {
         match self {
-            // What has begun at this moment or before is gone.
+            // Opportunities at this time and before are lost.
             Self::Opportunities { course, .. } if free_at <= now => course.time(course.until(now)),
             Self::Opportunities { .. } => free_at,
             Self::Steps(_) => free_at.max(now),
         }
     }
 
-    /// Sends a packet from `start` on: when its last octet is gone, and when the next one may
+    /// Sends a packet from `start`. Returns when its last byte leaves, and when the next packet may
     /// begin.
     pub(super) fn send(&mut self, start: Instant, octets: u32) -> (Instant, Instant) {
         let Self::Opportunities { course, next, left } = self else {
@@ -175,9 +175,9 @@ impl Pace {
         }
     }
 
-    /// What ends by then has left when all is cut at `now`. Transmissions that begin and end with
-    /// an opportunity of this moment have not: else it would matter which of two events comes
-    /// first.
+    /// The latest end of transmissions that have left when all others are dropped at `now`. A
+    /// transmission within an opportunity at this very time has not left; otherwise the result
+    /// would depend on the order of two events.
     pub(super) fn last_before(&self, now: Instant) -> Instant {
         match self {
             Self::Opportunities { .. } => Instant::from_nanos(now.as_nanos().saturating_sub(1)),
@@ -185,8 +185,8 @@ impl Pace {
         }
     }
 
-    /// All that was to leave after `now` does not: when the next packet may begin, that was planned
-    /// for `free_at`.
+    /// Cancels everything that was to leave after `now`. Returns when the next packet may begin,
+    /// which was planned for `free_at`.
     pub(super) fn cut(&mut self, now: Instant, free_at: Instant) -> Instant {
         match self {
             Self::Steps(_) => free_at.min(now),
@@ -198,7 +198,7 @@ impl Pace {
     }
 }
 
-/// A delay by the moment at which a packet leaves the transmitter.
+/// Delay of a packet that leaves the transmitter at `end`.
 pub(super) fn delay_at(steps: &Steps, end: Instant) -> Duration {
     Duration::from_nanos(steps.value(end))
 }

@@ -1,9 +1,9 @@
-//! Queue disciplines: which of the packets that wait for a link's transmitter goes next, and which
-//! never does.
+//! Queueing disciplines: they select the next packet for a link's transmitter, and the packets to
+//! drop.
 //!
-//! Without one a link drops from its tail, and then it is decided when a packet comes when it will
-//! go ([`crate::link`]). With one that is decided when the transmitter is free. A discipline is a
-//! file of its own, and [`DisciplineConfig`] the only place that names them all.
+//! Without a discipline a link has a drop-tail queue, and the departure of a packet is known when
+//! it is queued ([`crate::link`]). With a discipline it is decided when the transmitter is free.
+//! Each discipline has its own file; only [`DisciplineConfig`] names them all.
 
 pub mod codel;
 pub mod fq_codel;
@@ -27,36 +27,37 @@ use fq_codel::{FqCodel, FqCodelConfig};
 use pie::{Pie, PieConfig};
 use red::{Red, RedConfig};
 
-/// How the packets that wait for a link's transmitter are treated.
+/// Queueing discipline of a link.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DisciplineConfig {
-    /// In the order in which they come, dropped when the queue is full, and marked above
+    /// First-in first-out. Packets are dropped when the queue is full, and marked above
     /// `ecn_threshold`.
     #[default]
     DropTail,
-    /// CoDel (RFC 8289): once packets have waited for more than `target` for as long as `interval`,
-    /// one is told of, and then more and more often: it is marked if its transport understands ECN,
-    /// and otherwise dropped. `{ codel = { target = "5 ms", interval = "100 ms" } }` if they are
-    /// not given. `target` should be more than the transmission of a packet takes: where marks
-    /// alone do not shorten the queue, nearly all packets that cannot be marked are dropped.
+    /// CoDel (RFC 8289): signals congestion when packets have waited longer than `target` for a
+    /// time of `interval`, and then at growing frequency. A packet is marked if its transport
+    /// supports ECN, and dropped otherwise. The defaults are
+    /// `{ codel = { target = "5 ms", interval = "100 ms" } }`. `target` should exceed the
+    /// transmission time of a packet: if marks do not shorten the queue, nearly all packets without
+    /// ECN are dropped.
     Codel(CodelConfig),
-    /// FQ-CoDel (RFC 8290): each flow has a queue of its own, as "codel" has it, the queues take
-    /// turns by octets, and a flow that sends little does not wait for those that send much. Flows
-    /// are told apart by addresses, transport and ports; `queue` limits all together.
+    /// FQ-CoDel (RFC 8290): each flow has its own "codel" queue. Queues take turns by bytes, so a
+    /// flow that sends little does not wait for flows that send much. Flows are identified by
+    /// addresses, transport and ports; `queue` limits all of them together.
     FqCodel(FqCodelConfig),
-    /// PIE (RFC 8033): a controller sets the share of packets that is told of congestion so that
+    /// PIE (RFC 8033): a controller sets the fraction of packets that signal congestion such that
     /// packets wait for `target`.
     Pie(PieConfig),
-    /// RED (Floyd and Jacobson, 1993): the share of packets that is told of congestion grows with
-    /// the mean length of the queue, from `min` to `max`.
+    /// RED (Floyd and Jacobson, 1993): the fraction of packets that signal congestion grows with
+    /// the mean queue length, from `min` to `max`.
     Red(RedConfig),
 }
 
 impl DisciplineConfig {
-    /// The discipline of a link; `None` if it drops from its tail and does no more. `stream` makes
-    /// the random stream for a purpose.
+    /// The discipline of a link; `None` for drop-tail. `stream` makes the random stream for a
+    /// purpose.
     pub(super) fn make(
         &self,
         link: &LinkConfig,
@@ -74,11 +75,11 @@ impl DisciplineConfig {
         }
     }
 
-    /// What is wrong with the options, for a link with such a queue.
+    /// Checks the options for a link with this queue.
     ///
     /// # Errors
     ///
-    /// A value out of its range: the key, the reason, and what to do.
+    /// A value out of its range: the key, the reason, and a hint.
     pub fn check(&self, queue: QueueLimit) -> Result<(), [&'static str; 3]> {
         match self {
             Self::DropTail => Ok(()),
@@ -90,46 +91,46 @@ impl DisciplineConfig {
     }
 }
 
-/// Orders the packets that wait for a transmitter.
+/// A queueing discipline, which holds the packets that wait for a transmitter.
 pub trait Discipline: fmt::Debug + Send {
-    /// A packet of a flow can go to the transmitter at once: nothing waits, and nothing is under
-    /// way. It may be marked; false if it is dropped.
+    /// Handles a packet that can be sent at once, because nothing waits and nothing is in
+    /// transmission. The packet may be marked. Returns false if it is dropped.
     fn pass(&mut self, now: Instant, packet: &mut PacketHandle, flow: Flow, verdicts: &mut Verdicts) -> bool;
 
-    /// A packet of a flow comes that has to wait, if it or others are not dropped for it.
+    /// Adds a packet that has to wait. The discipline may drop this packet or others.
     fn enqueue(&mut self, now: Instant, packet: PacketHandle, flow: Flow, verdicts: &mut Verdicts);
 
-    /// The transmitter is free: the packet that goes now.
+    /// Takes the packet to send now that the transmitter is free.
     fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts) -> Option<PacketHandle>;
 
-    /// Packets and octets that wait.
+    /// Number of waiting packets and bytes.
     fn queued(&self) -> (usize, u64);
 
-    /// Takes out all that waits.
+    /// Takes out all packets.
     fn clear(&mut self, now: Instant) -> Vec<PacketHandle>;
 
-    /// The transmitter has another rate from now on.
+    /// Informs the discipline of a new rate of the transmitter.
     fn set_rate(&mut self, bit_per_s: u64) {
         let _ = bit_per_s;
     }
 }
 
-/// What a discipline has decided against packets.
+/// Drops and marks decided by a discipline.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Verdicts {
-    /// Packets that are dropped, and why.
+    /// Dropped packets with their reasons.
     pub dropped: Vec<(PacketHandle, LinkDrop)>,
-    /// Packets that were marked.
+    /// Number of marked packets.
     pub marked: u64,
 }
 
 impl Verdicts {
-    /// There is no room for a packet.
+    /// Drops a packet for lack of room.
     pub fn refuse(&mut self, packet: PacketHandle) {
         self.dropped.push((packet, LinkDrop::QueueFull));
     }
 
-    /// Marks a packet, if its transport understands that (RFC 3168), to tell of congestion. If this
+    /// Marks a packet to signal congestion, if its transport supports ECN (RFC 3168). If this
     /// returns false, the discipline has to drop the packet by [`Verdicts::drop_early`].
     pub fn marks(&mut self, packet: &mut PacketHandle) -> bool {
         if !packet.ecn.is_capable() {
@@ -140,13 +141,13 @@ impl Verdicts {
         true
     }
 
-    /// A packet is dropped though there is room for it.
+    /// Drops a packet although there is room.
     pub fn drop_early(&mut self, packet: PacketHandle) {
         self.dropped.push((packet, LinkDrop::Early));
     }
 }
 
-/// Packets in the order in which they have come, with a limit.
+/// A first-in first-out queue with a limit.
 #[derive(Debug)]
 pub struct Fifo {
     limit: QueueLimit,
@@ -155,17 +156,17 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// Nothing waits.
+    /// An empty queue.
     pub fn new(limit: QueueLimit) -> Self {
         Self { limit, waiting: VecDeque::new(), octets: 0 }
     }
 
-    /// There is room for a packet.
+    /// Whether there is room for a packet.
     pub fn has_room(&self, packet: &PacketHandle) -> bool {
         !self.limit.is_exceeded(self.waiting.len() + 1, self.octets + u64::from(packet.wire_len))
     }
 
-    /// Takes a packet, or refuses it if there is no room.
+    /// Adds a packet, or drops it if there is no room.
     pub fn push(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {
         if !self.has_room(&packet) {
             verdicts.refuse(packet);
@@ -175,19 +176,19 @@ impl Fifo {
         self.waiting.push_back((packet, now));
     }
 
-    /// The packet that has waited longest, and when it came.
+    /// Takes the oldest packet, with the time at which it was added.
     pub fn pop(&mut self) -> Option<(PacketHandle, Instant)> {
         let (packet, since) = self.waiting.pop_front()?;
         self.octets -= u64::from(packet.wire_len);
         Some((packet, since))
     }
 
-    /// Packets and octets that wait.
+    /// Number of waiting packets and bytes.
     pub fn queued(&self) -> (usize, u64) {
         (self.waiting.len(), self.octets)
     }
 
-    /// Takes out all that waits.
+    /// Takes out all packets.
     pub fn clear(&mut self) -> Vec<PacketHandle> {
         self.octets = 0;
         self.waiting.drain(..).map(|(packet, _)| packet).collect()

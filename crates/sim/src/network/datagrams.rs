@@ -1,4 +1,4 @@
-//! Datagrams (UDP) that have reached their nodes.
+//! UDP datagrams that have reached their nodes.
 
 use anabranch_wire::ip::{self, Header, Protocol, UdpDatagram};
 
@@ -6,35 +6,35 @@ use super::Network;
 use crate::address::address_of;
 use crate::packet::{NodeId, Opaque};
 
-/// A datagram that has reached its node.
+/// A UDP datagram that has reached its node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Datagram {
-    /// Where it is.
+    /// Destination node.
     pub(crate) node: NodeId,
-    /// Where it comes from.
+    /// Source node.
     pub(crate) src: NodeId,
     /// Ports and payload.
     pub(crate) datagram: UdpDatagram,
 }
 
 impl Network {
-    /// The datagram for an application that came first.
+    /// Takes the first datagram that waits for an application.
     #[inline]
     pub(crate) fn take_datagram(&mut self) -> Option<Datagram> {
         self.datagrams.pop_front()
     }
 
-    /// An application has taken a datagram.
+    /// Counts a datagram that an application has accepted.
     pub(crate) fn count_datagram(&mut self, at: NodeId) {
         self.relays[at.index()].metrics.received += 1;
     }
 
-    /// Keeps a datagram for an application at its node.
+    /// Queues a datagram for an application at its node.
     pub(super) fn keep_datagram(&mut self, node: NodeId, src: NodeId, datagram: UdpDatagram) {
         self.datagrams.push_back(Datagram { node, src, datagram });
     }
 
-    /// What was made outside may be a datagram, too.
+    /// Reads a datagram from a packet that was made outside.
     pub(super) fn parse_datagram(&self, at: NodeId, src: NodeId, opaque: &Opaque) -> Option<UdpDatagram> {
         if opaque.protocol != Protocol::UDP {
             return None;

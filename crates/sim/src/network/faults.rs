@@ -1,4 +1,4 @@
-//! What breaks and heals: links, nodes, and what routing learns of it.
+//! Failures and recoveries of links and nodes, and their effect on routing.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -12,12 +12,12 @@ use crate::packet::{LinkId, NodeId, PacketHandle};
 use crate::random::Stream;
 use crate::trace::{Incident, Point};
 
-/// What becomes of the packets that a dying node has queued.
+/// What happens to the packets that a failing node has queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LastWords {
-    /// They are gone with it.
+    /// They are lost.
     Lost,
-    /// They still go out.
+    /// They are still sent.
     Sent,
 }
 
@@ -47,7 +47,7 @@ impl Network {
 
     /// Changes the rate of one direction of a link, in bit/s, at least 1.
     pub fn set_rate(&mut self, now: Instant, link: LinkId, rate: u64) {
-        // A packet that is due begins at the old rate.
+        // A packet that is due for departure still uses the old rate.
         self.handle_departure(now, link);
         let next = self.graph.link_mut(link).set_rate(now, rate);
         self.schedule_arrival(link, next);
@@ -65,8 +65,8 @@ impl Network {
         self.note(now, None, format_args!("{name}: a delay of {} s", delay.as_secs_f64()));
     }
 
-    /// Changes how one direction of a cable loses packets whose transmission has not begun.
-    /// `stream` makes the random stream for a purpose.
+    /// Changes the loss model of one direction of a cable, for packets whose transmission has not
+    /// begun. `stream` makes the random stream for a purpose.
     pub(crate) fn set_loss(
         &mut self,
         now: Instant,
@@ -74,7 +74,7 @@ impl Network {
         loss: LossModel,
         stream: impl Fn(&str, &str) -> Stream,
     ) {
-        // A packet that is due meets the channel as it was.
+        // A packet that is due for departure still meets the old channel.
         self.handle_departure(now, link);
         let name = self.graph.link_name(link);
         let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
@@ -84,7 +84,7 @@ impl Network {
         self.watch_plans(now, link);
     }
 
-    /// Observers are told when packets that wait will leave.
+    /// Tells the observers when the waiting packets will leave.
     fn watch_plans(&mut self, now: Instant, link: LinkId) {
         let cable = self.graph.link(link).cable();
         let waiting: Vec<_> = cable.into_iter().flat_map(|cable| cable.departures(now)).collect();
@@ -93,12 +93,13 @@ impl Network {
         }
     }
 
-    /// A node dies: nothing that arrives is looked at, nothing is sent.
+    /// Takes a node down: it ignores arriving packets and sends nothing.
     pub(crate) fn node_down(&mut self, now: Instant, node: NodeId, last_words: LastWords) {
         if !self.is_up(node) {
             return;
         }
         self.graph.nodes[node.index()].up = false;
+        // Incomplete packets are lost with the node.
         self.relays[node.index()].reassembly = Reassembly::default();
         self.set_node_on_media(now, node, false);
         self.set_node_on_hooks(now, node, false);
@@ -115,18 +116,19 @@ impl Network {
         self.change(now, Change::Node(node, false));
     }
 
-    /// A node lives again.
+    /// Brings a node up again.
     pub(crate) fn node_up(&mut self, now: Instant, node: NodeId) {
         if !self.is_up(node) {
             self.graph.nodes[node.index()].up = true;
             self.watch_incident(now, Incident::NodeUp(node));
+            // Media before hooks: a hook may send as soon as it learns that the node is up.
             self.set_node_on_media(now, node, true);
             self.set_node_on_hooks(now, node, true);
             self.change(now, Change::Node(node, true));
         }
     }
 
-    /// Routing learns of the changes that are due.
+    /// Makes routing learn the changes that are due.
     pub(crate) fn handle_converged(&mut self, now: Instant) {
         self.graph.learn_changes(now);
         self.compute_routes();

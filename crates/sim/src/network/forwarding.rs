@@ -1,9 +1,8 @@
-//! Forwarding: packets are made, take the next link of their way, lose a hop, are cut, dropped or
-//! delivered.
+//! Forwarding: packets are made, sent over the next link of their route, fragmented, dropped or
+//! delivered; each hop reduces the hop limit.
 //!
-//! What a node does beyond that is the affair of its hooks ([`super::hook`]), what happens on a
-//! link that of its medium ([`super::medium`]). A packet over cables through nodes without hooks
-//! meets neither.
+//! Further functions of nodes are hooks ([`super::hook`]); transmission over a link is the task of
+//! its medium ([`super::medium`]). A packet over cables through nodes without hooks calls neither.
 
 use anabranch_core::segment::Segment;
 use anabranch_core::time::Instant;
@@ -16,7 +15,7 @@ use crate::fragment::{self, Reassembly};
 use crate::packet::{Ends, LinkId, NodeId, Packet, PacketHandle, Payload, Whole};
 use crate::trace::{NodeDrop, Point};
 
-/// The hooks of a node.
+/// The set of hooks of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct HookSet(u8);
 
@@ -36,29 +35,29 @@ impl HookSet {
     }
 }
 
-/// What forwarding keeps for a node.
+/// Forwarding state of a node.
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     identification: u32,
     pub(super) hooks: HookSet,
-    /// What arrives here leaves the simulation.
+    /// Whether packets that arrive here leave the simulation.
     pub(super) outside: bool,
     pub(super) metrics: NodeMetrics,
     pub(super) reassembly: Reassembly,
 }
 
-/// What a packet has been through at a node, for a router that may have to find it another way. One
-/// register holds it: every hop passes it on.
+/// History of a packet at a node, for a router that may have to find another route. It fits into a
+/// register, because every hop passes it on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Past {
-    /// A node, or [`NodeId::BROADCAST`] for none.
+    /// The previous hop, or [`NodeId::BROADCAST`] for none.
     previous: NodeId,
-    /// How often the packet was given another route at this node.
+    /// Number of times that this node gave the packet another route.
     pub(super) rerouted: u8,
 }
 
 impl Past {
-    /// The packet is at its source.
+    /// History of a packet at its source.
     pub(super) const NONE: Self = Self { previous: NodeId::BROADCAST, rerouted: 0 };
 
     #[inline]
@@ -66,13 +65,13 @@ impl Past {
         Self { previous: neighbour, rerouted: 0 }
     }
 
-    /// The neighbour that the packet came from; `None` at its source.
+    /// The neighbour from which the packet came; `None` at its source.
     #[inline]
     pub(super) fn previous(self) -> Option<NodeId> {
         (self.previous != NodeId::BROADCAST).then_some(self.previous)
     }
 
-    /// The packet is given another route.
+    /// The history after one more change of route.
     pub(super) fn again(self) -> Self {
         Self { rerouted: self.rerouted + 1, ..self }
     }
@@ -83,9 +82,9 @@ impl Past {
 pub(super) enum Way {
     /// Over this link.
     Link(LinkId),
-    /// There is no way.
+    /// There is no route.
     Nowhere,
-    /// A hook has the packet now.
+    /// A hook has taken the packet.
     Taken,
 }
 
@@ -96,13 +95,13 @@ impl From<Option<LinkId>> for Way {
     }
 }
 
-/// A message that is not TCP has come to a node.
+/// A message that is not TCP and has arrived at a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub(super) at: NodeId,
-    /// The neighbour that it came from.
+    /// The neighbour from which it came.
     pub(super) from: NodeId,
-    /// The node that made it, and its destination.
+    /// Its source and destination.
     pub(super) src: NodeId,
     pub(super) dst: NodeId,
     pub(super) hop_limit: u8,
@@ -111,24 +110,24 @@ pub(super) struct Heard {
 /// A segment that has reached its destination.
 #[derive(Debug)]
 pub struct Delivery {
-    /// Where it is.
+    /// Destination node.
     pub node: NodeId,
-    /// Where it comes from.
+    /// Source node.
     pub src: NodeId,
-    /// The path that it took; 0 if none of a number.
+    /// Number of the path that it took; 0 if it had none.
     pub path: u8,
     /// The segment.
     pub segment: Segment,
 }
 
 impl Network {
-    /// A node sends a segment.
+    /// Sends a segment from a node.
     pub fn send(&mut self, now: Instant, ends: Ends, segment: Segment) {
         let octets = segment.wire_len();
         self.send_own(now, ends, octets, Payload::Tcp(segment));
     }
 
-    /// A node sends a datagram.
+    /// Sends a datagram from a node.
     pub fn send_datagram(&mut self, now: Instant, ends: Ends, datagram: UdpDatagram) {
         let octets = datagram.wire_len();
         self.send_own(now, ends, octets, Payload::Udp(datagram));
@@ -144,7 +143,8 @@ impl Network {
         self.send_on(now, ends.src, Past::NONE, handle);
     }
 
-    /// A packet with `octets` behind the IP header, that `maker` makes for itself or for others.
+    /// Makes a packet with `octets` bytes after the IP header. `maker` is the node that makes it,
+    /// as its source or on behalf of another node.
     #[inline]
     pub(super) fn make_packet(
         &mut self,
@@ -175,14 +175,14 @@ impl Network {
         self.packets.insert(packet)
     }
 
-    /// A packet is at the far end of a link. A segment comes out if it was for the node there and
-    /// is whole.
+    /// Handles a packet at the far end of a link. Returns a segment if the packet was for that node
+    /// and completes one.
     pub(super) fn arrive(&mut self, now: Instant, link: LinkId, handle: PacketHandle) -> Option<Delivery> {
         let this = self.graph.link(link);
         self.arrive_at(now, (link, this.from(), this.to()), handle)
     }
 
-    /// As [`Network::arrive`], over a link of which it is known where it starts and ends.
+    /// As [`Network::arrive`], for a link whose ends are known.
     #[inline(always)]
     pub(super) fn arrive_at(
         &mut self,
@@ -203,6 +203,8 @@ impl Network {
             }
             return self.receive(now, at, from, handle);
         }
+        // Checked before the forwarding flag: a packet to a host that does not forward counts as a
+        // hop-limit drop if its hop limit is used up.
         if handle.hop_limit <= 1 {
             self.drop_at(now, at, NodeDrop::HopLimit, handle);
             return None;
@@ -226,6 +228,8 @@ impl Network {
             self.depart(now, at, handle);
             return None;
         }
+        // The common case first: an unfragmented segment leaves the slab without a copy of the
+        // other fields.
         let (src, path, segment) = match self.packets.remove_segment(handle) {
             Some(whole) => whole,
             None => {
@@ -254,7 +258,7 @@ impl Network {
         Some(Delivery { node: at, src, path, segment })
     }
 
-    /// A message that is not TCP is for a hook of its node or for an application.
+    /// Passes a message that is not TCP to a hook of its node or to an application.
     pub(super) fn hear(&mut self, now: Instant, heard: Heard, message: Whole) {
         let Heard { at, src, .. } = heard;
         if self.take_message(now, heard, &message) {
@@ -270,14 +274,14 @@ impl Network {
         }
     }
 
-    /// A packet that a node has sent to everybody in reach has come to one of them.
+    /// Handles a broadcast packet at one of the receiving nodes.
     pub(super) fn receive_from_all(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) {
         let Packet { src, dst, hop_limit, payload, .. } = self.packets.remove(handle);
         let heard = Heard { at, from, src, dst, hop_limit };
         match payload {
             _ if !self.is_up(at) => {}
             Payload::Udp(datagram) => self.hear(now, heard, Whole::Udp(datagram)),
-            // A node answers nothing that it has overheard.
+            // A broadcast message that no hook takes is ignored and not counted.
             Payload::Opaque(opaque) => {
                 self.take_message(now, heard, &Whole::Opaque(opaque));
             }
@@ -285,14 +289,14 @@ impl Network {
         }
     }
 
-    /// A node passes a packet on that is not for it.
+    /// Forwards a packet that is for another node.
     #[inline(always)]
     pub(super) fn pass_on(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) {
         self.relays[at.index()].metrics.forwarded += 1;
         self.send_on(now, at, past, handle);
     }
 
-    /// Puts a packet on the next link of its way.
+    /// Sends a packet over the next link of its route.
     pub(super) fn send_on(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) {
         match self.next_link(now, at, past, handle) {
             Way::Link(link) => self.send_over(now, link, past, handle),
@@ -301,7 +305,7 @@ impl Network {
         }
     }
 
-    /// The link that a packet takes from a node.
+    /// The link by which a packet leaves a node.
     #[inline(always)]
     pub(super) fn next_link(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) -> Way {
         if !self.relays[at.index()].hooks.is_empty()
@@ -312,7 +316,7 @@ impl Network {
         self.graph.next(at, handle.dst, || self.packets.peek(handle).path).into()
     }
 
-    /// Puts a packet on a link, whole or in pieces.
+    /// Sends a packet over a link, whole or in fragments.
     #[inline(always)]
     pub(super) fn send_over(&mut self, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         if handle.wire_len <= self.graph.link(link).mtu() {

@@ -1,5 +1,5 @@
-//! The graph: nodes and their names, links, and what static routing knows of both. It holds no
-//! packets and schedules nothing.
+//! The graph: nodes with their names, links, and the state of static routing. It holds no packets
+//! and schedules no events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use crate::packet::{LinkId, MediumId, NodeId};
 use crate::random::Stream;
 use crate::routing::{self, Edge, Metric, Routes};
 
-/// Whether a node passes packets on that are not for it.
+/// Whether a node forwards packets for other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forwarding {
-    /// It does, as routers, gateways and relaying sensor nodes do.
+    /// The node forwards, as routers, gateways and relaying sensor nodes do.
     On,
-    /// It does not; no path leads through it.
+    /// The node does not forward; no route leads through it.
     Off,
 }
 
-/// The state of a node that every hop reads. Names are kept apart, so that many nodes fit into the
-/// cache.
+/// State of a node that every hop reads. Names are stored elsewhere, so that many nodes fit into
+/// the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) forwarding: Forwarding,
     pub(super) up: bool,
 }
 
-/// A change of which routing does not know yet.
+/// A change that routing does not know yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Change {
     Link(LinkId, bool),
     Node(NodeId, bool),
 }
 
-/// A route that was set by hand.
+/// A static route that was set explicitly.
 #[derive(Clone, Copy, Debug)]
 struct Pin {
     at: NodeId,
@@ -43,7 +43,7 @@ struct Pin {
     link: LinkId,
 }
 
-/// An interface of a node: packets of path number `path` for `to` leave by `link`.
+/// A route for an interface: packets with path number `path` to `to` leave by `link`.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     to: NodeId,
@@ -57,17 +57,17 @@ pub struct Graph {
     pub(super) nodes: Vec<Node>,
     names: Vec<String>,
     pub(super) links: Vec<Link>,
-    /// The links that leave each node, by where they lead and by their ids.
+    /// The links that begin at each node, sorted by far end and link id.
     leaving: Vec<Vec<(NodeId, LinkId)>>,
     metric: Metric,
     routes: Routes,
     pins: Vec<Pin>,
-    /// Of each node, as far as any has one.
+    /// Indexed by node; shorter if the last nodes have none.
     interfaces: Vec<Vec<Interface>>,
-    /// What routing believes to be up.
+    /// Links that routing considers up.
     known_links: Vec<bool>,
     known_nodes: Vec<bool>,
-    /// What routing will learn, and when.
+    /// Changes that routing will learn, and when.
     changes: VecDeque<(Instant, Change)>,
 }
 
@@ -97,7 +97,7 @@ impl Graph {
         id
     }
 
-    /// Adds one direction of a cable; `stream` makes its random stream for a purpose.
+    /// Adds one direction of a cable. `stream` makes its random stream for a purpose.
     pub fn add_link(
         &mut self,
         from: NodeId,
@@ -108,14 +108,16 @@ impl Graph {
         self.add(Link::new(from, to, config, stream))
     }
 
-    /// The name of a link, which its random streams bear.
+    /// The name of a link, which also names its random streams.
     pub(crate) fn link_name(&self, link: LinkId) -> String {
         let this = self.link(link);
+        // Several cables may join the same two nodes; the count of earlier ones makes the name
+        // unique and independent of links elsewhere.
         let twins = self.links_between(this.from(), this.to()).filter(|other| *other < link).count();
         format!("link {}>{} {twins}", self.node_name(this.from()), self.node_name(this.to()))
     }
 
-    /// Adds one direction of a link that its medium works.
+    /// Adds one direction of a link that a medium with stations operates.
     pub(super) fn add_link_over_air(
         &mut self,
         (from, to): (NodeId, NodeId),
@@ -135,14 +137,14 @@ impl Graph {
         id
     }
 
-    /// Makes `at` send what is for `to` over `link` whenever that is up.
+    /// Makes `at` send packets for `to` over `link` while the link is up.
     pub fn pin_route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
         self.pins.push(Pin { at, to, link });
     }
 
-    /// Makes `at` send packets for `to` that bear the path number `path` by `link`, whether the
-    /// link is up or not. While it is down they are dropped there: no other way is looked for. Path
-    /// 0 is the shortest way. Of two links for one path the first holds.
+    /// Makes `at` send packets for `to` with path number `path` over `link`, whether the link is up
+    /// or not. While the link is down, these packets are dropped; there is no alternative route.
+    /// Path 0 stands for the shortest route. If two links are set for one path, the first applies.
     pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
         if self.interfaces.len() <= at.index() {
             self.interfaces.resize(at.index() + 1, Vec::new());
@@ -150,33 +152,33 @@ impl Graph {
         self.interfaces[at.index()].push(Interface { to, path, link });
     }
 
-    /// Number of nodes; their ids count from 0.
+    /// Number of nodes. Their ids count from 0.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// A node's name.
+    /// Name of a node.
     pub fn node_name(&self, node: NodeId) -> &str {
         &self.names[node.index()]
     }
 
-    /// The names of all nodes, by their ids.
+    /// Names of all nodes, indexed by id.
     pub(super) fn node_names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }
 
-    /// The node of that name.
+    /// The node with this name.
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.names.iter().position(|n| n == name).map(|i| NodeId(i as u32))
     }
 
-    /// A node is not dead.
+    /// Whether a node is up.
     #[inline]
     pub fn is_up(&self, node: NodeId) -> bool {
         self.nodes[node.index()].up
     }
 
-    /// All links, by their ids.
+    /// All links, indexed by id.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
@@ -192,13 +194,13 @@ impl Graph {
         &mut self.links[link.index()]
     }
 
-    /// The ids of the links that are not cables.
+    /// Ids of the links that are not cables.
     pub(super) fn wireless_links(&self) -> Vec<LinkId> {
         let numbered = (0..).map(LinkId).zip(&self.links);
         numbered.filter(|(_, link)| link.is_wireless()).map(|(id, _)| id).collect()
     }
 
-    /// The links from one node to another, by their ids.
+    /// The links from one node to another, sorted by id.
     pub fn links_between(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = LinkId> {
         let leaving = &self.leaving[from.index()];
         let first = leaving.partition_point(|(end, _)| *end < to);
@@ -210,13 +212,13 @@ impl Graph {
         self.links_between(from, to).next()
     }
 
-    /// The neighbours that links lead to from a node, each with the first link to it.
+    /// The neighbours to which links of a node lead, each with the first link to it.
     pub(super) fn neighbours(&self, at: NodeId) -> impl Iterator<Item = (NodeId, LinkId)> {
         self.leaving[at.index()].chunk_by(|a, b| a.0 == b.0).map(|links| links[0])
     }
 
-    /// The links that a packet takes from one node to another now; `None` if it would not get
-    /// there.
+    /// The links that a packet currently takes from one node to another; `None` if it would not
+    /// arrive.
     pub fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         let mut path = Vec::new();
         let mut at = from;
@@ -224,6 +226,8 @@ impl Graph {
             let link = self.routes.next(at, to)?;
             at = self.link(link).to();
             path.push(link);
+            // A path longer than the number of nodes has a loop. Pinned routes can contradict each
+            // other.
             if path.len() > self.nodes.len() {
                 return None;
             }
@@ -231,12 +235,12 @@ impl Graph {
         Some(path)
     }
 
-    /// Path numbers mean interfaces, which were set by hand.
+    /// Whether path numbers stand for interfaces, which were set explicitly.
     pub(crate) fn has_interfaces(&self) -> bool {
         !self.interfaces.is_empty()
     }
 
-    /// The link by which a packet for `to` leaves `at`; `path` is the number of its path.
+    /// The link by which a packet for `to` leaves `at`. `path` gives the number of its path.
     #[inline]
     pub(super) fn next(&self, at: NodeId, to: NodeId, path: impl FnOnce() -> u8) -> Option<LinkId> {
         if self.has_interfaces()
@@ -249,18 +253,21 @@ impl Graph {
 
     #[cold]
     fn interface(&self, at: NodeId, to: NodeId, path: impl FnOnce() -> u8) -> Option<LinkId> {
+        // `path` reads the packet, so it is called only if an interface is set for this
+        // destination.
         let mut here = self.interfaces.get(at.index())?.iter().filter(|i| i.to == to).peekable();
         here.peek()?;
         let path = path();
         here.find(|i| i.path == path).map(|i| i.link)
     }
 
-    /// Notes what routing will learn at `due`; times do not decrease from call to call.
+    /// Records a change that routing learns at `due`. Times must not decrease from call to call.
     pub(super) fn note_change(&mut self, due: Instant, change: Change) {
         self.changes.push_back((due, change));
     }
 
-    /// Routing learns of the changes that are due; routes follow them when they are computed again.
+    /// Makes routing learn the changes that are due. Routes take them into account when they are
+    /// computed again.
     pub(super) fn learn_changes(&mut self, now: Instant) {
         while let Some((_, change)) = self.changes.pop_front_if(|(due, _)| *due <= now) {
             match change {
@@ -270,8 +277,8 @@ impl Graph {
         }
     }
 
-    /// Computes all routes from what routing knows. `lengths` has the length of each link by
-    /// [`Metric::Hops`], if it differs from that of a cable.
+    /// Computes all routes from the routing state. `lengths` has the length of each link for
+    /// [`Metric::Hops`] if it differs from that of a cable.
     pub(super) fn compute_routes(&mut self, lengths: &[Option<u64>]) {
         let usable = |link: LinkId, l: &Link| {
             self.known_links[link.index()]
@@ -289,6 +296,7 @@ impl Graph {
         let edges: Vec<Edge> = self.links.iter().enumerate().filter_map(edge).collect();
         let forwards = |n: NodeId| self.nodes[n.index()].forwarding == Forwarding::On;
         let mut routes = Routes::compute(self.nodes.len(), &edges, forwards);
+        // Pins last: a pinned route replaces the shortest one as long as its link is usable.
         for pin in &self.pins {
             if usable(pin.link, &self.links[pin.link.index()]) {
                 routes.set(pin.at, pin.to, pin.link);

@@ -1,9 +1,9 @@
-//! Hooks: what a node does with packets beyond forwarding them. Each has a folder of its own, and
-//! below is the only place that names them all.
+//! Hooks: functions of a node besides forwarding. Each has its own folder; only this file names
+//! them all.
 //!
-//! Forwarding asks a node's set of hooks, one octet, and calls those that are in it, in the order
-//! of the table. Like media ([`super::medium`]) and for the same reason they work on the whole
-//! network: what a hook sends may come back to it before the call returns.
+//! Forwarding reads the hook set of a node (one byte) and calls its hooks in the order of the
+//! table. Like media ([`super::medium`]), hooks work on the whole network: a packet that a hook
+//! sends may come back to it before the call returns.
 
 mod aodv;
 mod caching;
@@ -32,13 +32,13 @@ pub(super) struct Hooks {
     pub(super) aodv: Aodv,
 }
 
-/// Does something for each hook, in this order.
+/// Evaluates an expression for each hook, in this order.
 macro_rules! each_hook {
     ($hook:ident => $act:expr) => { each_hook!(@ $hook => $act; Caching, Paths, Aodv) };
     (@ $hook:ident => $act:expr; $($each:ty),+) => {{ $({ type $hook = $each; $act })+ }};
 }
 
-/// Numbers differ, and a set has room for them.
+/// Hook ids differ, and a set has room for them.
 const _: () = {
     let mut seen = 0_u8;
     each_hook!(H => {
@@ -47,38 +47,40 @@ const _: () = {
     });
 };
 
-/// What a node does beyond forwarding. A function is called for nodes that have the hook, where
-/// nothing else is said.
+/// A function of nodes besides forwarding. Unless stated otherwise, methods are called for nodes
+/// that have the hook.
 pub(super) trait Hook {
-    /// In the sets of nodes, and in events.
+    /// Id of the hook in hook sets and events.
     const ID: HookId;
-    /// It looks into packets that pass, which must be whole for that.
+    /// Whether the hook reads the payload of forwarded packets, which must then be reassembled.
     const LOOKS_INSIDE: bool = false;
-    /// It wants packets back whose next hop does not answer.
+    /// Whether the hook takes back packets whose next hop does not answer.
     const TAKES_BACK: bool = false;
 
-    /// The network is complete, and time begins. Called once for all nodes.
+    /// Called once for all nodes when the network is complete and time begins.
     fn start(net: &mut Network, now: Instant) {
         let _ = (net, now);
     }
 
-    /// The node lives again, or has died; the media know already.
+    /// Called when the node has come up or gone down, after the media have been informed.
     fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
         let _ = (net, now, at, up);
     }
 
-    /// A packet has come over a link to the node that it is for.
+    /// Called when a packet arrives over a link at its destination.
     fn on_arrival(net: &mut Network, now: Instant, link: LinkId, handle: PacketHandle) {
         let _ = (net, now, link, handle);
     }
 
-    /// A packet for another node is about to be passed on. True if the hook has it now.
+    /// Called before a packet for another node is forwarded. Returns true if the hook has taken the
+    /// packet.
     fn on_passage(net: &mut Network, now: Instant, at: NodeId, handle: PacketHandle) -> bool {
         let _ = (net, now, at, handle);
         false
     }
 
-    /// A packet is to leave the node. `None` leaves the way to others.
+    /// Selects the route of a packet that leaves the node. `None` leaves the choice to the next
+    /// hook or to static routing.
     fn on_route(
         net: &mut Network,
         now: Instant,
@@ -90,19 +92,20 @@ pub(super) trait Hook {
         None
     }
 
-    /// A message that is not TCP is for the node. True if it was for the hook.
+    /// Called when a message that is not TCP arrives at its destination. Returns true if the
+    /// message was for the hook.
     fn on_message(net: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
         let _ = (net, now, heard, message);
         false
     }
 
-    /// The medium of a link knows something; the hook is at its beginning.
+    /// Called with news of the medium about a link that begins at the node.
     fn on_link(net: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
         let _ = (net, now, link, news);
     }
 
-    /// Packets come back, as [`Hook::TAKES_BACK`] asks for; answers how many were given another
-    /// route.
+    /// Called with packets that come back, see [`Hook::TAKES_BACK`]. Returns how many of them got
+    /// another route.
     fn on_undelivered(net: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
         let _ = (now, link);
         let handles = back.waiting.into_iter().chain([back.failed]);
@@ -110,11 +113,11 @@ pub(super) trait Hook {
         0
     }
 
-    /// An event of its own happens; what the two numbers mean is the hook's affair.
+    /// Handles an event of the hook. The hook defines the meaning of both numbers.
     fn handle_event(net: &mut Network, now: Instant, at: u32, what: u32);
 }
 
-/// What is kept for nodes that have a hook.
+/// State of the nodes that have a hook.
 #[derive(Debug)]
 pub(super) struct Sites<T>(Vec<Option<T>>);
 
@@ -142,7 +145,7 @@ impl<T> Sites<T> {
         self.0[at.index()] = Some(site);
     }
 
-    /// The nodes that have one.
+    /// The nodes that have state.
     fn nodes(&self) -> impl Iterator<Item = NodeId> {
         (0..).zip(&self.0).filter(|(_, site)| site.is_some()).map(|(i, _)| NodeId(i))
     }
@@ -234,7 +237,7 @@ impl Network {
         false
     }
 
-    /// Packets over a link whose far end does not answer go back to the hook that wants them.
+    /// Gives packets over a link whose far end does not answer back to the hook that takes them.
     pub(super) fn give_back(&mut self, now: Instant, link: LinkId, back: GivenBack) -> u64 {
         let at = self.graph.link(link).from();
         each_hook!(H => if H::TAKES_BACK && self.has_hook(at, H::ID) {
@@ -243,7 +246,7 @@ impl Network {
         0
     }
 
-    /// An event of a hook happens.
+    /// Handles an event of a hook.
     pub(crate) fn handle_hook(&mut self, now: Instant, hook: HookId, at: u32, what: u32) {
         each_hook!(H => if H::ID == hook {
             H::handle_event(self, now, at, what);

@@ -1,10 +1,9 @@
-//! Media: what carries packets over links. Each has a folder of its own, and below is the only
-//! place that names them all.
+//! Media: they carry packets over links. Each has its own folder; only this file names them all.
 //!
-//! A medium works on the whole network instead of having its own state borrowed: a packet that it
-//! brings to a node may go on by the same medium before the call returns, and in which order that
-//! happens decides results. Dispatch is by the number that a link bears. Cables are asked for
-//! first, so that a packet on one costs the comparison and no call.
+//! A medium works on the whole network, and its own state is not borrowed separately: a packet that
+//! it delivers to a node may continue over the same medium before the call returns, and the order
+//! of these steps affects results. Dispatch uses the medium id of a link. Cables are compared
+//! first, so that a packet on a cable costs one comparison and no call.
 
 mod adhoc;
 mod cable;
@@ -28,7 +27,7 @@ use cable::Cable;
 use wireless::Wireless;
 pub use wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
 
-/// The state of all media; those with stations are there if a network has them.
+/// State of all media. Media with stations are present only if the network has them.
 #[derive(Debug, Default)]
 pub(super) struct Media {
     pub(super) cable: Cable,
@@ -36,13 +35,13 @@ pub(super) struct Media {
     pub(super) adhoc: Option<Box<Adhoc>>,
 }
 
-/// Does something for each medium, in this order.
+/// Evaluates an expression for each medium, in this order.
 macro_rules! each_medium {
     ($medium:ident => $act:expr) => { each_medium!(@ $medium => $act; Cable, Wireless, Adhoc) };
     (@ $medium:ident => $act:expr; $($each:ty),+) => {{ $({ type $medium = $each; $act })+ }};
 }
 
-/// Numbers differ.
+/// Medium ids differ.
 const _: () = {
     let mut seen = 0_u64;
     each_medium!(M => {
@@ -51,26 +50,27 @@ const _: () = {
     });
 };
 
-/// How good a link is, as the node at its beginning sees it.
+/// Quality of a link, as estimated by the node at its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) metrics: Metrics,
-    /// From one packet without payload to the next.
+    /// Time from one packet without payload to the next.
     pub(super) spacing: Duration,
 }
 
-/// What a medium tells the hooks of the node at the beginning of a link.
+/// News of a medium for the hooks of the node at the beginning of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkNews {
-    /// How often a frame was sent.
+    /// Number of transmissions of a frame, and whether it was acknowledged.
     Transmissions { attempts: u8, acknowledged: bool },
-    /// The neighbour at the far end is taken for gone.
+    /// The neighbour at the far end is considered lost.
     NeighbourLost,
-    /// The packet has arrived as far as the link layer can tell, or it will be taken for lost.
+    /// The link layer's knowledge about the fate of a packet: it has arrived, or will be considered
+    /// lost.
     Outcome { handle: PacketHandle, event: LinkEvent },
 }
 
-/// A packet, and over which link it goes; `None` is to all in reach.
+/// A packet and its link; `None` is a broadcast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Outbound {
     pub(super) link: Option<LinkId>,
@@ -78,102 +78,103 @@ pub(super) struct Outbound {
     pub(super) past: Past,
 }
 
-/// Packets that a medium gives back, since their next hop does not answer.
+/// Packets that a medium gives back because their next hop does not answer.
 #[derive(Debug)]
 pub(super) struct GivenBack {
-    /// The packet that was tried.
+    /// The packet whose transmission failed.
     pub(super) failed: Outbound,
-    /// Those that waited behind it for the same next hop.
+    /// The packets that waited for the same next hop.
     pub(super) waiting: Vec<Outbound>,
-    /// How often a packet may be given another route.
+    /// Number of times that a packet may get another route.
     pub(super) reroutes: u8,
 }
 
-/// The figures of a node's interface: their place in results, and name, value and unit of each.
+/// Metrics of a node's interface: the prefix of their names, and name, value and unit of each.
 pub type Figures = (&'static str, Vec<(&'static str, f64, &'static str)>);
 
-/// What carries packets over links.
+/// A medium that carries packets over links.
 pub(super) trait Medium {
-    /// In links and events.
+    /// Id of the medium in links and events.
     const ID: MediumId;
 
-    /// A packet is to go over a link whose MTU has room for it; the medium counts it there and
-    /// shows it to observers.
+    /// Sends a packet over a link whose MTU has room for it. The medium counts the packet on the
+    /// link and shows it to observers.
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle);
 
-    /// A packet is to go to everybody in reach of a node that [`Medium::has_node`].
+    /// Broadcasts a packet from a node that [`Medium::has_node`].
     fn broadcast(net: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
         let _ = (now, from);
         net.packets.remove(handle);
     }
 
-    /// A node can send to everybody in reach.
+    /// Whether a node can broadcast on this medium.
     fn has_node(net: &Network, node: NodeId) -> bool {
         let _ = (net, node);
         false
     }
 
-    /// An event of its own happens at a station.
+    /// Handles an event of the medium at a station.
     fn handle_event(net: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
         let _ = (net, now, station, what, generation);
     }
 
-    /// A node dies, with all that the medium has of it; or it lives again.
+    /// A node goes down and loses all its packets in the medium, or comes up.
     fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {
         let _ = (net, now, node, up);
     }
 
-    /// One direction of a link, perhaps of another medium, goes down or comes up.
+    /// One direction of a link goes down or comes up. The link may belong to another medium.
     fn set_link(net: &mut Network, link: LinkId, up: bool) {
         let _ = (net, link, up);
     }
 
-    /// Length of a link for static routes, in parts of [`crate::routing::HOP`]; `None` is that of a
-    /// cable.
+    /// Length of a link for static routes, in units of 1/[`crate::routing::HOP`]; `None` is the
+    /// length of a cable.
     fn length(net: &Network, link: &Link) -> Option<u64> {
         let _ = (net, link);
         None
     }
 
-    /// Bits per second of a link, if that is known.
+    /// Rate of a link in bit/s, if known.
     fn bit_rate(net: &Network, link: LinkId) -> Option<u64> {
         let _ = (net, link);
         None
     }
 
-    /// How good a link is, if that is known.
+    /// Quality of a link, if known.
     fn view(net: &mut Network, now: Instant, link: LinkId) -> Option<View> {
         let _ = (net, now, link);
         None
     }
 
-    /// What the radio of a node has used from the epoch on, if it has one here.
+    /// Energy that the radio of a node has used since the beginning of time, if it has one on this
+    /// medium.
     fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
         let _ = (net, now, node);
         None
     }
 
-    /// Routing messages that a node has given to its interface to the medium.
+    /// Number of routing messages that a node has passed to its interface.
     fn routing(net: &Network, node: NodeId) -> u64 {
         let _ = (net, node);
         0
     }
 
-    /// What a node's interface to the medium has done until `now`, if it has one: the place of the
-    /// figures in results, and each with its name and unit.
+    /// Metrics of a node's interface until `now`, if it has one: the prefix of their names, and
+    /// each with its name and unit.
     fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
         let _ = (net, now, node);
         None
     }
 
-    /// An observer comes, who may want to see frames.
+    /// Informs the medium of an observer, which may want to see frames.
     fn attach(net: &mut Network, observer: &mut dyn Observer) {
         let _ = (net, observer);
     }
 }
 
 impl Network {
-    /// A packet goes over a link.
+    /// Sends a packet over a link.
     #[inline(always)]
     pub(super) fn transmit(&mut self, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let medium = self.graph.link(link).medium();
@@ -182,7 +183,7 @@ impl Network {
         });
     }
 
-    /// A packet goes to everybody in reach of a node, over the first medium that can do that.
+    /// Broadcasts a packet from a node, over the first medium that can.
     pub(super) fn broadcast(&mut self, now: Instant, from: NodeId, handle: PacketHandle) {
         each_medium!(M => if M::has_node(self, from) {
             return M::broadcast(self, now, from, handle);
@@ -190,7 +191,7 @@ impl Network {
         self.packets.remove(handle);
     }
 
-    /// A node can send to everybody in reach.
+    /// Whether a node can broadcast.
     pub(super) fn can_broadcast(&self, node: NodeId) -> bool {
         each_medium!(M => if M::has_node(self, node) {
             return true;
@@ -198,7 +199,7 @@ impl Network {
         false
     }
 
-    /// An event of a medium happens.
+    /// Handles an event of a medium.
     pub(crate) fn handle_medium(
         &mut self,
         now: Instant,
@@ -225,7 +226,7 @@ impl Network {
         None
     }
 
-    /// Bits per second of a link, if its medium knows.
+    /// Rate of a link in bit/s, if its medium knows it.
     pub(super) fn bit_rate(&self, link: LinkId) -> Option<u64> {
         let medium = self.graph.link(link).medium();
         each_medium!(M => if M::ID == medium {
@@ -234,7 +235,7 @@ impl Network {
         None
     }
 
-    /// How good a link is, as the node at its beginning sees it.
+    /// Quality of a link, as estimated by the node at its beginning.
     pub(super) fn view(&mut self, now: Instant, link: LinkId) -> Option<View> {
         let medium = self.graph.link(link).medium();
         each_medium!(M => if M::ID == medium {
@@ -243,7 +244,8 @@ impl Network {
         None
     }
 
-    /// What the radio of a node has used from the epoch on; `None` if it has none.
+    /// Energy that the radio of a node has used since the beginning of time; `None` if it has no
+    /// radio.
     pub fn energy_use(&self, now: Instant, node: NodeId) -> Option<EnergyUse> {
         each_medium!(M => if let Some(used) = M::energy_use(self, now, node) {
             return Some(used);
@@ -251,14 +253,14 @@ impl Network {
         None
     }
 
-    /// Routing messages (AODV, RPL) that a node has given to its radio.
+    /// Number of routing messages (AODV, RPL) that a node has passed to its radio.
     pub fn routing_messages(&self, node: NodeId) -> u64 {
         let mut sum = 0;
         each_medium!(M => sum += M::routing(self, node));
         sum
     }
 
-    /// What a node's interface to a shared channel has done until `now`; `None` if it has none.
+    /// Metrics of a node's interface to a shared channel until `now`; `None` if it has none.
     pub fn medium_figures(&self, now: Instant, node: NodeId) -> Option<Figures> {
         each_medium!(M => if let Some(figures) = M::figures(self, now, node) {
             return Some(figures);

@@ -1,5 +1,4 @@
-//! Where the simulated network ends and another world begins: packets that come in there, and go
-//! out.
+//! The edge of the simulated network, where packets enter from outside and leave.
 
 use anabranch_core::segment::Ecn;
 use anabranch_core::time::Instant;
@@ -9,14 +8,14 @@ use super::forwarding::Past;
 use crate::packet::{Ends, Injected, NodeId, Packet, PacketHandle, Payload};
 
 impl Network {
-    /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP
-    /// host but waits for [`Network::take_departed`], and [`Network::inject`] sends from it.
+    /// Makes a node the edge to the outside. Packets for it are not passed to its TCP host; they
+    /// wait for [`Network::take_departed`]. [`Network::inject`] sends packets from it.
     pub fn set_outside(&mut self, node: NodeId) {
         self.relays[node.index()].outside = true;
     }
 
-    /// A packet that was made outside goes on its way at `src`. Fragments are to be joined before.
-    /// One for a node that does not exist is dropped and counted, as one without a route.
+    /// Sends a packet that was made outside from `src`. The caller reassembles fragments first. A
+    /// packet for a node that does not exist is dropped and counted as one without a route.
     pub fn inject(&mut self, now: Instant, src: NodeId, packet: Injected) {
         let Injected { dst, hop_limit, traffic_class, whole } = packet;
         let metrics = &mut self.relays[src.index()].metrics;
@@ -36,7 +35,7 @@ impl Network {
         self.send_on(now, src, Past::NONE, handle);
     }
 
-    /// The packet that left the simulation first: whole, at its destination.
+    /// Takes the first packet that has left the simulation: reassembled, at its destination.
     pub fn take_departed(&mut self) -> Option<Packet> {
         self.departed.pop_front()
     }
@@ -58,7 +57,7 @@ impl Network {
         self.departed.push_back(packet);
     }
 
-    /// Nobody at a node wants what has come for it.
+    /// Counts a packet that no protocol or application of the node accepts.
     pub(crate) fn count_not_spoken(&mut self, at: NodeId) {
         self.relays[at.index()].metrics.not_spoken += 1;
     }

@@ -1,4 +1,4 @@
-//! What observers are told.
+//! Notification of observers.
 
 use std::any::Any;
 use std::fmt;
@@ -10,11 +10,11 @@ use crate::packet::{LinkId, NodeId, PacketHandle};
 use crate::stream::{ConnId, StreamEvent};
 use crate::trace::{ChunkView, ConnectionView, Incident, Observer, Point};
 
-/// An observer of a network, by the number that the network has given it.
+/// Handle of an observer in a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObserverId(u32);
 
-/// All observers, in the order in which they came.
+/// All observers, in the order in which they were added.
 #[derive(Default)]
 pub(super) struct Observers {
     all: Vec<(ObserverId, Box<dyn Observer>)>,
@@ -48,19 +48,19 @@ impl Network {
         id
     }
 
-    /// An observer that is still there, if it is a `T`.
+    /// An observer that has not been taken out, if it is a `T`.
     pub fn observer<T: Observer>(&self, id: ObserverId) -> Option<&T> {
         let (_, observer) = self.observers.all.iter().find(|(of, _)| *of == id)?;
         (&**observer as &dyn Any).downcast_ref()
     }
 
-    /// An observer that is still there, if it is a `T`.
+    /// An observer that has not been taken out, if it is a `T`.
     pub fn observer_mut<T: Observer>(&mut self, id: ObserverId) -> Option<&mut T> {
         let (_, observer) = self.observers.all.iter_mut().find(|(of, _)| *of == id)?;
         (&mut **observer as &mut dyn Any).downcast_mut()
     }
 
-    /// Takes out the first observer that is `wanted`.
+    /// Takes out the first observer for which `wanted` is true.
     pub fn take_observer(&mut self, wanted: impl Fn(&dyn Observer) -> bool) -> Option<Box<dyn Observer>> {
         let all = &mut self.observers.all;
         let found = all.iter().position(|(_, o)| wanted(&**o))?;
@@ -77,7 +77,8 @@ impl Network {
         }
     }
 
-    /// Tells the observers when a packet that waits begins, as [`Observer::on_departure`] has it.
+    /// Tells the observers when the transmission of a waiting packet begins: see
+    /// [`Observer::on_departure`].
     pub(super) fn watch_departure(
         &mut self,
         now: Instant,
@@ -91,12 +92,12 @@ impl Network {
         }
     }
 
-    /// Tells the observers.
+    /// Passes a note to the observers.
     pub(crate) fn note(&mut self, now: Instant, node: Option<NodeId>, text: fmt::Arguments<'_>) {
         self.observers.tell(|o| o.on_note(now, node, text));
     }
 
-    /// Tells the observers.
+    /// Passes an event of a byte stream to the observers.
     #[inline]
     pub(crate) fn watch_stream(&mut self, now: Instant, node: NodeId, id: ConnId, event: StreamEvent) {
         if !self.observers.is_empty() {
@@ -104,23 +105,23 @@ impl Network {
         }
     }
 
-    /// An observer wants to see connections.
+    /// Whether an observer wants to see connections.
     #[inline]
     pub(crate) fn watches_connections(&self) -> bool {
         self.connections_watched
     }
 
-    /// Tells the observers.
+    /// Passes the state of a connection to the observers.
     pub(crate) fn watch_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
         self.observers.tell(|o| o.on_connection(now, seen));
     }
 
-    /// Tells the observers.
+    /// Passes a SET chunk to the observers.
     pub(crate) fn watch_chunk(&mut self, now: Instant, chunk: &ChunkView) {
         self.observers.tell(|o| o.on_chunk(now, chunk));
     }
 
-    /// Tells the observers.
+    /// Passes an incident to the observers.
     pub(super) fn watch_incident(&mut self, now: Instant, what: Incident) {
         self.observers.tell(|o| o.on_incident(now, what));
     }

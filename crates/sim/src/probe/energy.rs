@@ -1,4 +1,4 @@
-//! What radios draw, by what they do.
+//! Energy of radios by state.
 
 use anabranch_core::time::Instant;
 
@@ -7,20 +7,20 @@ use crate::packet::NodeId;
 use crate::radio::{EnergyUse, Radio, RadioState};
 use crate::world::World;
 
-/// Energy of the radios of some nodes: of all together in each state, and perhaps of each node.
+/// Energy of the radios of some nodes: the total in each state, and optionally that of each node.
 #[derive(Debug)]
 pub struct Energy {
     nodes: Vec<NodeId>,
-    /// There are figures of each node.
+    /// Whether there are results for each node.
     singly: bool,
     before: Vec<EnergyUse>,
-    /// When the window has ended.
+    /// Set when the window has ended.
     after: Option<Vec<EnergyUse>>,
 }
 
 impl Energy {
-    /// Of these nodes; one without a radio counts as one that draws nothing. `singly` for figures
-    /// of each node, which should be the same nodes in every run.
+    /// Measures these nodes; a node without a radio uses no energy. `singly` adds results for each
+    /// node, which should be the same nodes in every run.
     pub fn of(nodes: Vec<NodeId>, singly: bool) -> Self {
         Self { before: vec![EnergyUse::default(); nodes.len()], after: None, nodes, singly }
     }

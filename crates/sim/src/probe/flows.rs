@@ -1,11 +1,11 @@
-//! Statistics of flows: loss, delay, jitter, reordering and throughput of each, and how fair the
-//! flows are to each other.
+//! Statistics of flows: loss, delay, jitter, reordering and throughput of each flow, and the
+//! fairness among them.
 //!
-//! A flow is one direction: source and destination with their ports, and the protocol. A packet is
-//! sent when its source first gives it to a link, which may refuse it, or when its source drops it;
-//! it then counts as lost. A retransmission is a packet of its own, a packet that is cut counts
-//! once, and of several copies the first counts. A packet may arrive until the end of the run, but
-//! only what is sent in the window counts.
+//! A flow is one direction of communication: source and destination with their ports, and the
+//! protocol. A packet is sent when its source first passes it to a link, which may refuse it, or
+//! when its source drops it; it then counts as lost. A retransmission is a separate packet, a
+//! fragmented packet counts once, and of several copies the first counts. A packet may arrive until
+//! the end of the run, but only packets that are sent within the window count.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::packet::{LinkId, NodeId, Packet, Payload, Whole};
 use crate::trace::{Incident, NodeDrop, Observer, Point};
 use crate::world::World;
 
-/// The transport of a flow.
+/// Transport of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FlowProtocol {
     /// TCP, or a subflow of Multipath TCP.
@@ -33,7 +33,7 @@ pub enum FlowProtocol {
     Udp,
     /// RDCA over UDP.
     Rdca,
-    /// Another one, by its number in the IP header.
+    /// Another protocol, by its number in the IP header.
     Other(u8),
 }
 
@@ -49,74 +49,75 @@ impl FlowProtocol {
     }
 }
 
-/// What tells a flow from others.
+/// Identity of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FlowKey {
-    /// The source.
+    /// Source.
     pub src: NodeId,
     /// Port of the source; 0 if the protocol is neither TCP nor UDP.
     pub src_port: u16,
-    /// The destination.
+    /// Destination.
     pub dst: NodeId,
     /// Port of the destination; 0 if the protocol is neither TCP nor UDP.
     pub dst_port: u16,
-    /// The transport.
+    /// Transport.
     pub protocol: FlowProtocol,
 }
 
-/// The statistics of one flow.
+/// Statistics of one flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowFigures {
-    /// Which flow.
+    /// The flow.
     pub key: FlowKey,
-    /// When its first packet was sent.
+    /// Time at which its first packet was sent.
     pub first_sent: Instant,
-    /// When its last packet arrived; `None` if none did.
+    /// Time at which its last packet arrived; `None` if none did.
     pub last_received: Option<Instant>,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Octets of these, IP headers included.
+    /// Bytes of these packets, including IP headers.
     pub sent_bytes: u64,
     /// Packets that arrived.
     pub received_packets: u64,
-    /// Octets of these, IP headers included.
+    /// Bytes of these packets, including IP headers.
     pub received_bytes: u64,
     /// Packets that a link or a node has dropped and of which no copy arrived.
     pub lost_packets: u64,
-    /// `lost_packets` over the packets that were lost or arrived; `None` if there are none.
+    /// `lost_packets` divided by the number of packets that were lost or arrived; `None` if there
+    /// are none.
     pub loss_ratio: Option<f64>,
-    /// Octets of payload that arrived within the window, without those that had arrived before.
+    /// Bytes of payload that arrived within the window, without duplicates.
     pub payload_bytes: u64,
-    /// Mean one-way delay in seconds, as the following.
+    /// Mean one-way delay in seconds.
     pub delay_mean: Option<f64>,
-    /// What half of the delays do not exceed.
+    /// Median of the delay in seconds.
     pub delay_p50: Option<f64>,
-    /// What 95 % of the delays do not exceed.
+    /// 95th percentile of the delay in seconds.
     pub delay_p95: Option<f64>,
-    /// What 99 % of the delays do not exceed.
+    /// 99th percentile of the delay in seconds.
     pub delay_p99: Option<f64>,
-    /// The longest delay.
+    /// Longest delay in seconds.
     pub delay_max: Option<f64>,
-    /// Mean absolute difference between the delays of packets that arrived one after the other: the
-    /// one-way ipdv of RFC 3393, as ns-3's `FlowMonitor` sums it. It is not the smoothed estimate
-    /// of RFC 3550. `None` below two packets.
+    /// Mean absolute difference in seconds between the delays of successive arrivals: the one-way
+    /// ipdv of RFC 3393, as summed by ns-3's `FlowMonitor`. It is not the smoothed
+    /// estimate of RFC 3550. `None` for fewer than two packets.
     pub jitter_mean: Option<f64>,
-    /// Packets that arrived after one that was sent later, over packets that arrived: the ratio of
-    /// RFC 4737 section 3.3.
+    /// Packets that arrived after a packet that was sent later, divided by all packets that
+    /// arrived: the ratio of RFC 4737 section 3.3.
     pub reordered_ratio: Option<f64>,
-    /// Octets received, IP headers included, over the time from the first packet sent to the last
-    /// one received, in bit/s.
+    /// Bytes received, including IP headers, divided by the time from the first packet sent to the
+    /// last one received, in bit/s.
     pub throughput: Option<f64>,
-    /// `payload_bytes` over the window, in bit/s. `None` if no payload was sent, or if the window
-    /// has no length.
+    /// `payload_bytes` divided by the window, in bit/s. `None` if no payload was sent, or if the
+    /// window has no length.
     pub goodput: Option<f64>,
 }
 
-/// The flows between some nodes.
+/// Measure of the flows between some nodes.
 #[derive(Debug)]
 pub struct Flows {
     from: Vec<NodeId>,
-    /// Where the flows end; `None` is anywhere.
+    /// Nodes at which flows end; `None` for all.
     to: Option<Vec<NodeId>>,
     rdca: Vec<(NodeId, u16, Header)>,
     begun: Instant,
@@ -124,12 +125,12 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Of the flows that begin and end at these nodes.
+    /// Measures the flows that begin and end at these nodes.
     pub fn between(from: Vec<NodeId>, to: Option<Vec<NodeId>>) -> Self {
         Self { from, to, rdca: Vec::new(), begun: Instant::ZERO, counter: None }
     }
 
-    /// The same, with sinks of RDCA at these ports.
+    /// Sets the ports of RDCA sinks.
     #[must_use]
     pub fn with_rdca_at(mut self, sinks: Vec<(NodeId, u16, Header)>) -> Self {
         self.rdca = sinks;
@@ -177,7 +178,7 @@ impl Measure for Flows {
     fn figures(&self, now: Instant, world: &World) -> Vec<Figure> {
         let flows = self.counter(world).map_or(&[][..], |counter| &counter.flows);
         let window = now.saturating_since(self.begun);
-        // Flows of acknowledgements alone would hide what happens to data.
+        // Flows of acknowledgements alone would distort the statistics of data.
         let flows: Vec<&Flow> = flows.iter().filter(|flow| flow.has_payload).collect();
         let sum = |of: fn(&Flow) -> u64| flows.iter().map(|flow| of(flow)).sum::<u64>();
         let (received, lost) = (sum(|flow| flow.received_packets), sum(|flow| flow.lost_packets));
@@ -230,7 +231,7 @@ fn seconds(nanos: u64) -> f64 {
     Duration::from_nanos(nanos).as_secs_f64()
 }
 
-/// Bits over a time, in bit/s.
+/// Rate in bit/s.
 fn rate(octets: u64, time: Duration) -> Option<f64> {
     let seconds = time.as_secs_f64();
     (seconds > 0.0).then(|| octets as f64 * 8.0 / seconds)
@@ -249,7 +250,7 @@ impl Delays {
     fn of(nanos: impl Iterator<Item = u64>) -> Self {
         let mut sorted: Vec<u64> = nanos.collect();
         sorted.sort_unstable();
-        // Whole nanoseconds: the sum depends on no order.
+        // Summed in whole nanoseconds, so that the sum does not depend on the order.
         let sum: u128 = sorted.iter().map(|delay| u128::from(*delay)).sum();
         let sorted: Vec<f64> = sorted.into_iter().map(seconds).collect();
         let mean = ratio(sum as f64 / 1e9, sorted.len() as u64);
@@ -258,11 +259,11 @@ impl Delays {
     }
 }
 
-/// A flow so far.
+/// State of a flow.
 #[derive(Debug)]
 struct Flow {
     key: FlowKey,
-    /// It carries more than acknowledgements and other control.
+    /// Whether it carries more than acknowledgements and other control packets.
     has_payload: bool,
     first_sent: Instant,
     last_received: Option<Instant>,
@@ -273,7 +274,7 @@ struct Flow {
     lost_packets: u64,
     /// Nanoseconds, in order of arrival.
     delays: Vec<u64>,
-    /// Sum of the differences between delays, in nanoseconds.
+    /// Sum of the differences between successive delays, in nanoseconds.
     jitter: u64,
     /// `NextExp` of RFC 4737 section 3.3: one more than the highest number that has arrived.
     next: u64,
@@ -350,23 +351,23 @@ impl Flow {
     }
 }
 
-/// Payload that has arrived, each octet once: transports send again what they need not.
+/// Payload that has arrived, each byte counted once: transports retransmit more than necessary.
 #[derive(Debug, Default)]
 struct Arrived {
     octets: u64,
-    /// What the numbers count from: a connection's first number, or a stream of RDCA.
+    /// Origin of the numbers: a connection's initial sequence number, or an RDCA stream.
     epoch: Option<u32>,
-    /// A number modulo 2^32, and where that is in `numbers`.
+    /// A number modulo 2^32, and its position in `numbers`.
     last: Option<(u32, u64)>,
     /// Numbers that have arrived.
     numbers: RangeSet,
 }
 
-/// Where the first number is that was seen: others may come before it.
+/// Position of the first number seen: lower numbers may arrive later.
 const FIRST: u64 = 1 << 62;
 
 impl Arrived {
-    /// Numbers begin anew, unless they count from there already.
+    /// Starts a new range of numbers, unless they have this origin already.
     fn begin(&mut self, epoch: u32) {
         if self.epoch != Some(epoch) {
             (self.epoch, self.last) = (Some(epoch), None);
@@ -374,9 +375,9 @@ impl Arrived {
         }
     }
 
-    /// How many of `len` numbers from `start` on are new.
+    /// How many of the `len` numbers from `start` are new.
     fn add(&mut self, start: u32, len: u32) -> u64 {
-        // Right while numbers are less than 2^31 apart, as in sequence numbers of TCP.
+        // Correct while numbers are less than 2^31 apart, like TCP sequence numbers.
         let at = self.last.map_or(FIRST, |(number, at)| {
             at.wrapping_add_signed(i64::from(start.wrapping_sub(number) as i32))
         });
@@ -390,17 +391,17 @@ impl Arrived {
 struct UnderWay {
     /// Index of its flow.
     flow: usize,
-    /// How many packets of its flow were sent before it.
+    /// Number of packets of its flow that were sent before it.
     number: u64,
     sent: Instant,
-    /// Octets, IP header included.
+    /// Bytes, including the IP header.
     len: u32,
-    /// It was dropped, but a copy may be under way: a radio that hears no acknowledgement gives up
-    /// what has arrived.
+    /// Whether it was dropped. A copy may still be in flight: a radio that receives no
+    /// acknowledgement gives up a packet that has arrived.
     is_lost: bool,
 }
 
-/// What a packet carries, whole or in pieces.
+/// Content of a packet, whole or in fragments.
 enum Carried<'p> {
     Tcp(&'p Segment),
     Udp(&'p UdpDatagram),
@@ -430,14 +431,14 @@ impl<'p> Carried<'p> {
     }
 }
 
-/// Watches from the beginning of the window until the end of the run.
+/// The observer, from the beginning of the window until the end of the run.
 #[derive(Debug)]
 struct Counter {
-    /// By node: flows may begin there.
+    /// By node: whether flows may begin there.
     from: Vec<bool>,
-    /// By node: flows may end there.
+    /// By node: whether flows may end there.
     to: Option<Vec<bool>>,
-    /// By link, from where to where.
+    /// By link: the nodes at which it begins and ends.
     ends: Vec<(NodeId, NodeId)>,
     /// By node.
     up: Vec<bool>,
@@ -446,9 +447,9 @@ struct Counter {
     /// Number of the first packet made in the window.
     first: u64,
     is_open: bool,
-    /// By number of the packet, from `first` on: it was sent, or does not count.
+    /// By packet number, from `first` on: whether it was sent or does not count.
     seen: Vec<bool>,
-    /// By number of the packet, with what has arrived of it if it was cut.
+    /// By packet number, with the parts that have arrived if it was fragmented.
     under_way: BTreeMap<u64, (UnderWay, Vec<(u32, u32)>)>,
     known: BTreeMap<FlowKey, usize>,
     /// In the order of their first packets.
@@ -456,8 +457,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// The sink of RDCA that a datagram comes from or goes to. A sender has the port after its
-    /// sink's, which may be another sink's.
+    /// The RDCA sink that sent or receives a datagram. A sender uses the port after its sink's,
+    /// which may be the port of another sink.
     fn rdca_header(&self, packet: &Packet, ports: (u16, u16)) -> Option<Header> {
         let ends = [(packet.src, ports.0), (packet.dst, ports.1)];
         let at = self.rdca.iter().find(|(node, port, _)| ends.contains(&(*node, *port)));
@@ -477,7 +478,7 @@ impl Counter {
         FlowKey { src: packet.src, src_port, dst: packet.dst, dst_port, protocol }
     }
 
-    /// The message of RDCA that a datagram carries, if it is data.
+    /// The RDCA message in a datagram, if it is data.
     fn rdca_data(&self, packet: &Packet, datagram: &UdpDatagram) -> Option<Data> {
         let header = self.rdca_header(packet, (datagram.src_port, datagram.dst_port))?;
         match header.decode(&datagram.payload, Expected::default()) {
@@ -486,7 +487,7 @@ impl Counter {
         }
     }
 
-    /// Whether the packet carries what an application wants to be carried.
+    /// Whether the packet carries data of an application.
     fn has_payload(&self, packet: &Packet, carried: &Carried<'_>, protocol: FlowProtocol) -> bool {
         match carried {
             Carried::Tcp(segment) => !segment.payload.is_empty(),
@@ -498,7 +499,7 @@ impl Counter {
         }
     }
 
-    /// The packet is seen, for the first time if it is sent now.
+    /// Handles a packet that is seen; it is sent now if it is seen for the first time.
     fn meet(&mut self, now: Instant, packet: &Packet) {
         let whole = packet.whole_id();
         let Some(number) = whole.checked_sub(self.first).map(|number| number as usize) else { return };
@@ -529,7 +530,7 @@ impl Counter {
         self.under_way.insert(whole, (sent, Vec::new()));
     }
 
-    /// A copy of the packet, or a piece of it, is dropped.
+    /// Handles the loss of a copy or fragment of the packet.
     fn lose(&mut self, packet: &Packet) {
         if let Some((under_way, _)) = self.under_way.get_mut(&packet.whole_id())
             && !under_way.is_lost
@@ -554,7 +555,7 @@ impl Counter {
         let under_way = *under_way;
         self.under_way.remove(&whole);
         let carried = Carried::of(packet);
-        // How many octets the numbers from a first one on are: one each, or those of a packet.
+        // Number of bytes for the numbers from a first one on: one each, or those of a packet.
         let data = match &carried {
             Carried::Udp(datagram) if self.flows[under_way.flow].key.protocol == FlowProtocol::Rdca => {
                 self.rdca_data(packet, datagram)
@@ -563,7 +564,7 @@ impl Counter {
         };
         let flow = &mut self.flows[under_way.flow];
         flow.receive(now, &under_way);
-        // What arrives behind the window would make goodputs larger than the link.
+        // Payload that arrives after the window would make the goodput exceed the rate of the link.
         if !self.is_open {
             return;
         }
@@ -603,7 +604,7 @@ impl Observer for Counter {
 
     fn on_node_drop(&mut self, now: Instant, _: NodeId, reason: NodeDrop, packet: &Packet) {
         self.meet(now, packet);
-        // The cache of a node has taken the place of a segment that it holds back.
+        // The cache of a node replaces a segment that it holds back.
         if reason != NodeDrop::Held {
             self.lose(packet);
         }
@@ -613,7 +614,7 @@ impl Observer for Counter {
         match what {
             Incident::NodeDown(node) => {
                 self.up[node.index()] = false;
-                // With the node goes what it has of packets that were cut.
+                // A node that goes down loses its incomplete packets.
                 let Self { under_way, flows, .. } = self;
                 for (under_way, pieces) in under_way.values_mut() {
                     if flows[under_way.flow].key.dst == node && !pieces.is_empty() {
@@ -640,13 +641,13 @@ mod tests {
         let mut arrived = Arrived::default();
         arrived.begin(7);
         let near_the_end = u32::MAX - 5;
-        // 10 numbers over the end of the range, 10 after a gap of 10, the gap with an overlap on
-        // both sides, and all of it again.
+        // 10 numbers across the end of the range, 10 after a gap of 10, the gap with an overlap on
+        // both sides, and all of them again.
         assert_eq!(arrived.add(near_the_end, 10), 10);
         assert_eq!(arrived.add(near_the_end.wrapping_add(20), 10), 10);
         assert_eq!(arrived.add(near_the_end.wrapping_add(5), 20), 10);
         assert_eq!(arrived.add(near_the_end, 30), 0);
-        // What comes before the first that was seen.
+        // Numbers before the first one seen.
         assert_eq!(arrived.add(near_the_end.wrapping_sub(8), 10), 8);
         assert_eq!(arrived.numbers.as_slice(), [Range { start: FIRST - 8, end: FIRST + 30 }]);
         arrived.begin(7);

@@ -1,10 +1,10 @@
-//! Packets of transfers and traffic by what they carry, from end to end and hop by hop.
+//! Packets of transfers and traffic by their content, from end to end and hop by hop.
 //!
-//! A packet is sent when the node that made it first gives it to a link. A repetition of TCP is a
-//! packet of its own, and so is a segment that a caching node sends for another. A packet that is
-//! cut counts once from end to end, and each of its fragments is a packet on its hops; fragments
-//! below IP (6LoWPAN) are no packets. A packet may arrive until the end of the run, but only what
-//! is given to a link in the window counts.
+//! A packet is sent when the node that made it first passes it to a link. A TCP retransmission is a
+//! separate packet, and so is a segment that a caching node sends for another node. A fragmented
+//! packet counts once from end to end, and each of its fragments counts on its hops; fragments
+//! below IP (6LoWPAN) do not count. A packet may arrive until the end of the run, but only packets
+//! that are passed to a link within the window count.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ use crate::packet::{LinkId, NodeId, Packet, Payload, Whole};
 use crate::trace::{Incident, Observer, Point};
 use crate::world::World;
 
-/// What packets are given to, hop by hop.
+/// Medium of a hop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -36,7 +36,7 @@ pub enum HopMedium {
     Cable,
 }
 
-/// Packets that some nodes make, and those that they give to links.
+/// Packets that some nodes make, and packets that they pass to links.
 #[derive(Debug)]
 pub struct Packets {
     nodes: Vec<NodeId>,
@@ -44,24 +44,24 @@ pub struct Packets {
     rdca: Vec<(NodeId, u16, Header)>,
     keeps_series: bool,
     counter: Option<ObserverId>,
-    /// Routing messages when the window began, and when it was over.
+    /// Number of routing messages at the beginning and after the end of the window.
     routing: (u64, Option<u64>),
 }
 
 impl Packets {
-    /// Of these nodes.
+    /// Measures the packets of these nodes.
     pub fn of(nodes: Vec<NodeId>) -> Self {
         Self { nodes, medium: None, rdca: Vec::new(), keeps_series: false, counter: None, routing: (0, None) }
     }
 
-    /// The same, with hops over this medium alone, if one is given.
+    /// Restricts hops to this medium, if one is given.
     #[must_use]
     pub fn over(mut self, medium: Option<HopMedium>) -> Self {
         self.medium = medium;
         self
     }
 
-    /// The same, with sinks of RDCA at these ports. Datagrams from and to other ports are data.
+    /// Sets the ports of RDCA sinks. Datagrams from and to other ports are data.
     #[must_use]
     pub fn with_rdca_at(mut self, sinks: Vec<(NodeId, u16, Header)>) -> Self {
         self.rdca = sinks;
@@ -72,7 +72,7 @@ impl Packets {
         self.medium.is_none_or(|wanted| wanted == medium)
     }
 
-    /// Routing messages that radios were given so far. Those over cables are packets like others.
+    /// Number of routing messages passed to radios so far. Those over cables count as packets.
     fn routing_messages(&self, world: &World) -> u64 {
         if !self.counts_over(HopMedium::Air) {
             return 0;
@@ -150,8 +150,8 @@ impl Measure for Packets {
         self.keeps_series = true;
     }
 
-    /// Of each packet that was given to a link, when that was, and 1 if it has reached the next
-    /// node, else 0.
+    /// For each packet that was passed to a link: the time, and 1 if it has reached the next node,
+    /// else 0.
     fn series(&self, world: &World) -> Vec<Series> {
         let Some(hops) = self.counter(world).and_then(|counter| counter.series.as_ref()) else {
             return Vec::new();
@@ -169,11 +169,11 @@ impl Measure for Packets {
     }
 }
 
-/// What a packet is to its transport.
+/// Role of a packet in its transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     Data,
-    /// An acknowledgement of TCP, and nothing else.
+    /// A TCP acknowledgement without data.
     Ack,
     /// Another packet without data.
     Control,
@@ -204,36 +204,36 @@ impl Tally {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     sent: Tally,
-    /// Data at its destination.
+    /// Data packets that reached their destination.
     arrived: u64,
     hops: Tally,
-    /// Data at the next node.
+    /// Data packets that reached the next node.
     hops_arrived: u64,
     routing_over_cables: u64,
 }
 
-/// A packet made since the window began.
+/// State of a packet made since the window began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
-    /// No link has it yet.
+    /// Not passed to a link yet.
     Waiting,
-    /// Data, on its way.
+    /// Data in flight.
     Sent,
     Arrived,
-    /// It does not count, or need not arrive.
+    /// It does not count, or does not need to arrive.
     Other,
 }
 
 #[derive(Debug)]
 struct Link {
     to: NodeId,
-    /// It begins at a node that counts.
+    /// Whether the link begins at a measured node.
     from_ours: bool,
-    /// What is given to it counts.
+    /// Whether packets that are passed to it count.
     is_hop: bool,
     is_cable: bool,
-    /// What it was given in the window, in that order, which is nearly always that of arrival. It
-    /// may have two copies of a packet.
+    /// Packets passed to it within the window, in this order, which is nearly always the order of
+    /// arrival. It may hold two copies of a packet.
     under_way: VecDeque<UnderWay>,
 }
 
@@ -247,14 +247,14 @@ struct UnderWay {
 }
 
 impl Link {
-    /// A packet leaves the link, one way or another.
+    /// A packet leaves the link: it has arrived or is lost.
     fn leave(&mut self, packet: u64) -> Option<UnderWay> {
         let at = self.under_way.iter().position(|under_way| under_way.packet == packet)?;
         self.under_way.remove(at)
     }
 }
 
-/// A packet that was given to a link.
+/// A packet that was passed to a link.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     at: Instant,
@@ -262,7 +262,7 @@ struct Hop {
     has_arrived: bool,
 }
 
-/// Watches from the beginning of the window until the end of the run.
+/// The observer, from the beginning of the window until the end of the run.
 #[derive(Debug)]
 struct Counter {
     links: Vec<Link>,
@@ -272,16 +272,16 @@ struct Counter {
     /// Number of the first packet made in the window.
     first: u64,
     is_open: bool,
-    /// By number of the packet, from `first` on.
+    /// By packet number, from `first` on.
     fates: Vec<Fate>,
-    /// What has arrived of packets that were cut, by number, and where.
+    /// The parts of fragmented packets that have arrived, by packet number, with the node.
     pieces: BTreeMap<u64, (NodeId, Vec<(u32, u32)>)>,
     counts: Counts,
     series: Option<Vec<Hop>>,
 }
 
 impl Counter {
-    /// `None` if it is no packet of a transfer or traffic.
+    /// `None` if the packet does not belong to a transfer or traffic.
     fn kind(&self, packet: &Packet) -> Option<Kind> {
         let kind = match &packet.payload {
             _ if packet.is_routing() => return None,
@@ -298,7 +298,7 @@ impl Counter {
     }
 
     fn udp(&self, packet: &Packet, datagram: &UdpDatagram) -> Kind {
-        // A sender has the port after its sink's, which may be another sink's.
+        // A sender uses the port after its sink's, which may be the port of another sink.
         let ends = [(packet.src, datagram.src_port), (packet.dst, datagram.dst_port)];
         let Some((.., header)) = self.rdca.iter().find(|(node, port, _)| ends.contains(&(*node, *port)))
         else {
@@ -323,7 +323,7 @@ impl Counter {
             if self.fates.len() <= number {
                 self.fates.resize(number + 1, Fate::Waiting);
             }
-            // Its first link begins at the node that made it.
+            // The first link of a packet begins at the node that made it.
             if self.fates[number] == Fate::Waiting {
                 let counts = from_ours && kind == Kind::Data;
                 self.fates[number] = if counts { Fate::Sent } else { Fate::Other };
@@ -387,7 +387,7 @@ impl Observer for Counter {
             Point::Sent if self.is_open => self.sent(now, link, packet),
             Point::Sent => {}
             Point::Received => self.received(link, packet),
-            // The link never had it, but may have a copy of it.
+            // The link has not accepted this packet, but may hold a copy of it.
             Point::Dropped(LinkDrop::QueueFull) => {}
             Point::Dropped(_) => {
                 self.links[link.index()].leave(packet.id);
@@ -399,7 +399,7 @@ impl Observer for Counter {
         match what {
             Incident::NodeDown(node) => {
                 self.up[node.index()] = false;
-                // With the node goes what it has of packets that were cut.
+                // A node that goes down loses its incomplete packets.
                 self.pieces.retain(|_, (to, _)| *to != node);
             }
             Incident::NodeUp(node) => self.up[node.index()] = true,

@@ -1,8 +1,8 @@
-//! How long packets wait for the transmitters of cables.
+//! Waiting times in the queues of cables.
 //!
-//! A packet's wait counts if the transmitter began with it in the window. The mean number of those
-//! that wait is over time: what a queue's discipline drops, and what still waits at the end, has
-//! its part in it.
+//! The wait of a packet counts if its transmission began within the window. The mean queue length
+//! is an average over time; it includes packets that a discipline drops and packets that still wait
+//! at the end.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -19,13 +19,13 @@ use crate::world::World;
 #[derive(Debug)]
 pub struct Queues {
     from: Vec<NodeId>,
-    /// Where the cables end; `None` is anywhere.
+    /// Nodes at which the cables end; `None` for all.
     to: Option<Vec<NodeId>>,
     clock: Option<ObserverId>,
 }
 
 impl Queues {
-    /// Of the cables that begin and end at these nodes.
+    /// Measures the cables that begin and end at these nodes.
     pub fn between(from: Vec<NodeId>, to: Option<Vec<NodeId>>) -> Self {
         Self { from, to, clock: None }
     }
@@ -84,33 +84,33 @@ impl Measure for Queues {
         .collect()
     }
 
-    /// Of each packet, when the transmitter began with it, and how long it had waited.
+    /// For each packet: the start of its transmission, and its waiting time.
     fn series(&self, world: &World) -> Vec<Series> {
         let clock = self.clock(world);
         let mut points: Vec<_> = clock.into_iter().flat_map(|clock| clock.waits(world.now())).collect();
-        // Links tell of a packet when it arrives, not when it begins.
+        // Links report a packet when it arrives, not when its transmission begins.
         points.sort_by_key(|(start, _)| *start);
         vec![Series { name: "wait", unit: "s", points }]
     }
 }
 
-/// Watches all of the run: what waits when the window begins has come before.
+/// The observer of the whole run: packets that wait when the window begins have arrived before.
 #[derive(Debug)]
 struct Clock {
     /// The window, as far as it is known.
     from: Option<Instant>,
     until: Option<Instant>,
-    /// By link; `None` for those that do not count.
+    /// By link; `None` for links that are not measured.
     lines: Vec<Option<Line>>,
-    /// Those of packets that have left the link.
+    /// Waits of packets that have left the link.
     waits: Vec<(Instant, f64)>,
-    /// Time that packets have waited in the window, together.
+    /// Sum of the waiting times within the window.
     waited: Duration,
 }
 
 impl Clock {
-    /// When the transmitter began with each packet in a window that has lasted until `now`, and how
-    /// long it had waited, in seconds.
+    /// Start of transmission and waiting time in seconds of each packet, in a window that has
+    /// lasted until `now`.
     fn waits(&self, now: Instant) -> impl Iterator<Item = (Instant, f64)> {
         let on_their_way = self.lines.iter().flatten().flat_map(Line::packets);
         let on_their_way =
@@ -118,19 +118,19 @@ impl Clock {
         self.waits.iter().copied().chain(on_their_way.map(|waiting| wait(waiting.since, waiting.start)))
     }
 
-    /// That moment is in the window.
+    /// Whether a time is in the window.
     fn counts_at(&self, moment: Instant) -> bool {
         self.from.is_some_and(|from| from <= moment) && self.until.is_none_or(|until| moment < until)
     }
 
-    /// How much of a wait that ends at `end` is in the window.
+    /// The part of a wait until `end` that is in the window.
     fn within(&self, since: Instant, end: Instant) -> Duration {
         let Some(from) = self.from else { return Duration::ZERO };
         let until = self.until.unwrap_or(Instant::FAR_FUTURE);
         end.min(until).saturating_since(since.max(from))
     }
 
-    /// Mean number of packets that wait in a window that has lasted until `now`.
+    /// Mean number of waiting packets in a window that has lasted until `now`.
     fn mean(&self, now: Instant) -> Option<f64> {
         let window = now.saturating_since(self.from?).as_secs_f64();
         let still = self.lines.iter().flatten().flat_map(Line::packets);
@@ -157,7 +157,7 @@ impl Observer for Clock {
     }
 }
 
-/// When the transmitter begins with a packet, and how long it has waited then, in seconds.
+/// Start of a packet's transmission, and its waiting time in seconds.
 fn wait(since: Instant, start: Instant) -> (Instant, f64) {
     (start, start.saturating_since(since).as_secs_f64())
 }

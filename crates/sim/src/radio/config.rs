@@ -1,4 +1,4 @@
-//! What can be set, and what is refused.
+//! Options of a channel, and their validation.
 
 use anabranch_core::time::Duration;
 
@@ -10,21 +10,22 @@ use crate::air::propagation::{LogDistance, Propagation, UnitDisk};
 /// A channel and the radios on it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RadioConfig {
-    /// The physical layer, of all stations.
+    /// Physical layer of all stations.
     pub phy: PhyConfig,
-    /// The MAC, of all stations.
+    /// MAC of all stations.
     pub mac: MacConfig,
-    /// Who hears whom.
+    /// Propagation model: which stations receive and sense each other.
     pub propagation: Propagation,
-    /// What a radio draws.
+    /// Power consumption of a radio.
     pub power: PowerConfig,
-    /// How stations sleep; `None` if all of them listen all the time.
+    /// Sleep of the stations; `None` if all of them listen all the time.
     pub csl: Option<CslConfig>,
 }
 
 impl RadioConfig {
-    /// O-QPSK at 250 kbit/s within so many metres: a unit disk whose interference and carrier sense
-    /// reach as far as its frames, without losses, and the powers of a CC2420.
+    /// O-QPSK at 250 kbit/s with a range of `range` metres: a unit disk with equal ranges for
+    /// reception, interference and carrier sense, without losses, and the power consumption of a
+    /// CC2420.
     pub fn o_qpsk(range: f64) -> Self {
         Self {
             phy: PhyConfig::o_qpsk(),
@@ -35,7 +36,8 @@ impl RadioConfig {
         }
     }
 
-    /// As [`RadioConfig::o_qpsk`] for SUN FSK at 100 kbit/s, with the powers of an AT86RF215.
+    /// As [`RadioConfig::o_qpsk`] for SUN FSK at 100 kbit/s, with the power consumption of an
+    /// AT86RF215.
     pub fn sun_fsk(range: f64) -> Self {
         Self { phy: PhyConfig::sun_fsk(), power: PowerConfig::at86rf215(), ..Self::o_qpsk(range) }
     }
@@ -45,7 +47,7 @@ impl RadioConfig {
         Self { propagation: Propagation::LogDistance(model), ..self }
     }
 
-    /// Refuses what makes no sense.
+    /// Validates the options.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.phy.check()?;
         self.mac.check()?;
@@ -55,21 +57,21 @@ impl RadioConfig {
     }
 }
 
-/// The MAC's constants; names and defaults of IEEE Std 802.15.4-2020, Table 8-94.
+/// Options of the MAC; names and defaults of IEEE Std 802.15.4-2020, Table 8-94.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MacConfig {
-    /// macMinBE: the first backoff exponent.
+    /// macMinBE: initial backoff exponent.
     pub min_be: u8,
-    /// macMaxBE: the greatest backoff exponent, 3 to 8.
+    /// macMaxBE: largest backoff exponent, 3 to 8.
     pub max_be: u8,
-    /// macMaxCsmaBackoffs: busy channels after which one more is a failure, 0 to 5.
+    /// macMaxCsmaBackoffs: number of busy CCAs after which one more is a failure, 0 to 5.
     pub max_csma_backoffs: u8,
-    /// macMaxFrameRetries: how often a frame without acknowledgement is sent again. The standard
-    /// allows 7, some stacks 15.
+    /// macMaxFrameRetries: number of retransmissions of a frame without an acknowledgement. The
+    /// standard allows 7, some stacks 15.
     pub max_frame_retries: u8,
-    /// Before each of these retries a delay, uniform from nothing to this, beside that of the CSMA.
-    /// The standard has none; on paths of several hops it keeps a retry out of the way of the next
-    /// hop's frame.
+    /// Longest random delay before each of these retransmissions, uniform from 0, in addition to
+    /// the backoff of CSMA-CA. The standard has none. On multihop paths it keeps a retransmission
+    /// from colliding with the forwarding of the next hop.
     pub retry_delay: Duration,
 }
 
@@ -101,28 +103,28 @@ impl MacConfig {
 /// Names of IEEE Std 802.15.4-2020, section 6.12.2 and Table 8-98.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CslConfig {
-    /// macCslPeriod of each station, unless [`super::Radio::set_csl_period`] gives it another; zero
-    /// if it never sleeps.
+    /// macCslPeriod of each station, unless [`super::Radio::set_csl_period`] sets another; zero if
+    /// stations never sleep.
     pub period: Duration,
-    /// macCslMaxPeriod: no station has a longer period. This is how long the wake-up sequence is of
-    /// a sender that does not know when its receiver samples.
+    /// macCslMaxPeriod: the longest period of any station. It is the length of the wake-up sequence
+    /// of a sender that does not know when its receiver samples.
     pub max_period: Duration,
-    /// How long a channel sample lasts, at least a CCA.
+    /// Duration of a channel sample, at least a CCA.
     pub sample: Duration,
-    /// macCslFramePendingWait: how long a receiver stays awake for the frame that was announced to
-    /// it, from the end of its acknowledgement.
+    /// macCslFramePendingWait: time for which a receiver stays awake for an announced frame, from
+    /// the end of its acknowledgement.
     pub frame_pending_wait: Duration,
-    /// How far the clock of a station is off at most, in parts per million. Each station draws its
-    /// own deviation, evenly.
+    /// Largest deviation of a station's clock in parts per million. Each station draws its own
+    /// deviation from a uniform distribution.
     pub clock_accuracy_ppm: u16,
-    /// Senders learn from acknowledgements when their receivers sample, and send a short wake-up
-    /// sequence then.
+    /// Whether senders learn from acknowledgements when their receivers sample, and then send a
+    /// short wake-up sequence.
     pub synchronized: bool,
 }
 
 impl CslConfig {
-    /// This period, and for the rest the defaults: samples of a CCA, the shortest
-    /// macCslFramePendingWait of the standard, clocks within 20 ppm, synchronized transmissions.
+    /// CSL with this period and the defaults: samples of the length of a CCA, the shortest
+    /// macCslFramePendingWait of the standard, clocks within 20 ppm, synchronised transmissions.
     pub fn new(period: Duration, phy: &PhyConfig) -> Self {
         Self {
             period,
@@ -134,18 +136,18 @@ impl CslConfig {
         }
     }
 
-    /// The longest period: the standard counts it with 16 bits, in units of 10 symbols.
+    /// The longest period: the standard encodes it in 16 bits, in units of 10 symbols.
     pub fn longest_period(phy: &PhyConfig) -> Duration {
         phy.csl_unit() * u64::from(u16::MAX)
     }
 
-    /// The shortest macCslFramePendingWait: macLifsPeriod and the longest frame.
+    /// The shortest macCslFramePendingWait: macLifsPeriod plus the longest frame.
     pub fn least_wait(phy: &PhyConfig) -> Duration {
         phy.lifs + phy.airtime(phy.max_psdu)
     }
 
-    /// A period as the standard can say it, in whole units of 10 symbols: the nearest one, and zero
-    /// for zero only.
+    /// Rounds a period to whole units of 10 symbols, as the standard encodes it; only zero becomes
+    /// zero.
     #[must_use]
     pub fn in_units(period: Duration, phy: &PhyConfig) -> Duration {
         let unit = phy.csl_unit();
@@ -153,7 +155,7 @@ impl CslConfig {
         unit * if period.is_zero() { 0 } else { units.max(1) }
     }
 
-    /// Refuses a period that stations cannot have.
+    /// Validates the period of a station.
     pub(crate) fn check_period(&self, period: Duration) -> Result<(), ConfigError> {
         if period.is_zero() {
             return Ok(());

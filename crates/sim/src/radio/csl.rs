@@ -1,24 +1,25 @@
 //! Coordinated sampled listening: IEEE Std 802.15.4-2020, section 6.12.2.
 //!
-//! A station that sleeps opens its receiver once in macCslPeriod for a channel sample. If the
-//! channel is busy it stays awake until it has a wake-up frame, which says when the frame comes
-//! that it announces (rendezvous time). A sender puts back to back as many wake-up frames before
-//! its frame as it takes: macCslMaxPeriod of them if it does not know when the receiver samples, or
-//! sends to all, and else those around the next sample, by the phase in the enhanced
-//! acknowledgement that it had last and by how far the two clocks may have drifted apart since. No
-//! wake-up frame is needed for a receiver that was told that another frame follows, within
-//! macCslFramePendingWait, nor for one that never sleeps.
+//! A sleeping station opens its receiver once in macCslPeriod for a channel sample. If the channel
+//! is busy, it stays awake until it receives a wake-up frame, which contains the time of the
+//! announced frame (rendezvous time). A sender sends a back-to-back sequence of wake-up frames
+//! before its frame. The sequence lasts macCslMaxPeriod if the sender does not know when the
+//! receiver samples, or broadcasts. Otherwise it covers the next sample; its position follows from
+//! the phase in the last enhanced acknowledgement and the possible drift of the two clocks since
+//! then. No wake-up frame is needed within macCslFramePendingWait for a receiver that was told that
+//! another frame follows, nor for one that never sleeps.
 //!
-//! Where the standard leaves it open:
-//! - The backoff of a synchronized transmission is a lead: its CCA ends, and its wake-up sequence
-//!   begins, a random number of backoff periods before the first moment at which the receiver may
-//!   sample. Of several senders that wait for the same sample the first has the channel. A busy
+//! Choices that the standard leaves open:
+//! - The backoff of a synchronised transmission is a lead: its CCA ends, and its wake-up sequence
+//!   begins, a random number of backoff periods before the first time at which the receiver may
+//!   sample. Of several senders that wait for the same sample, the first gets the channel. A busy
 //!   channel counts as one of macMaxCsmaBackoffs, and the sender waits for the next sample.
-//! - A station that has a wake-up frame knows until when the channel is taken, be the frame for it
-//!   or not. It begins no backoff before, and a CCA that finds this transmission does not count.
-//! - A station is asleep during backoffs, and awake from the CCA to the acknowledgement.
-//! - A frame that is sent again has its wake-up sequence again. One that is given up has the sender
-//!   forget the phase.
+//! - A station that has received a wake-up frame knows how long the channel is occupied, whether it
+//!   is the destination or not. It begins no backoff before that time, and a CCA that detects this
+//!   transmission does not count.
+//! - A station sleeps during backoffs, and is awake from the CCA to the acknowledgement.
+//! - A retransmitted frame has its wake-up sequence again. When a frame is given up, the sender
+//!   forgets the phase.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ieee802154::Csl;
@@ -29,43 +30,42 @@ use crate::air::meter::Activity;
 use crate::event::{Agenda, Event};
 use crate::random::Stream;
 
-/// What a station knows of a receiver that sleeps.
+/// A station's knowledge of a sleeping receiver.
 #[derive(Clone, Copy, Debug)]
 struct Phase {
     station: u32,
-    /// The first moment of one of its samples, which begins within a unit of it, by the clocks of
-    /// then.
+    /// Start of one of its samples, with a resolution of one unit, by the clocks at that time.
     sample: Instant,
     learned: Instant,
 }
 
-/// The sampled listening of one station.
+/// CSL state of one station.
 #[derive(Debug)]
 pub(super) struct Listener {
     /// macCslPeriod; `None` if it never sleeps.
     period: Option<Duration>,
-    /// How much slower its clock is, in parts per billion.
+    /// Deviation of its clock: how much slower it is, in parts per billion.
     drift: i64,
     awake: bool,
     next_sample: Instant,
-    /// It stays awake until then, and longer if the channel is busy, up to the limit.
+    /// The station stays awake until this time, and longer if the channel is busy, up to the limit.
     awake_until: Instant,
     limit: Instant,
-    /// When it has looked at the channel last.
+    /// Time of the last look at the channel.
     looked: Instant,
-    /// When the frame has begun for which it has a rendezvous.
+    /// Latest start of the frame of a rendezvous.
     met_by: Instant,
-    /// Until when the channel is taken by a frame that was announced.
+    /// End of an announced transmission, until which the channel is occupied.
     taken_until: Instant,
     phases: Vec<Phase>,
-    /// A receiver that is awake for another frame, and until when.
+    /// A receiver that stays awake for another frame, and until when.
     waiting: Option<(u32, Instant)>,
-    /// Wake-up frames that are still to be sent before the frame.
+    /// Wake-up frames still to be sent before the frame.
     pub(super) wakeups: u32,
-    /// The frame that it acknowledges announces another.
+    /// Whether the frame being acknowledged announces another one.
     pub(super) more_follows: bool,
-    /// Of the timer that ends a time awake, and of that of a rendezvous; one more makes the one
-    /// pending void.
+    /// Generations of the timers that end a time awake and that start a rendezvous; an increment
+    /// makes the pending event void.
     dozes: u32,
     meetings: u32,
     random: Stream,
@@ -103,13 +103,13 @@ impl Listener {
         self.period.is_some()
     }
 
-    /// How long it takes for this to pass by its clock.
+    /// True time until `time` has passed by the station's clock.
     fn by_clock(&self, time: Duration) -> Duration {
         let nanos = i128::from(time.as_nanos());
         Duration::from_nanos((nanos + nanos * i128::from(self.drift) / 1_000_000_000) as u64)
     }
 
-    /// Until when the channel is taken.
+    /// End of the transmission that is known to occupy the channel.
     pub(super) fn taken_until(&self) -> Instant {
         self.taken_until
     }
@@ -130,7 +130,7 @@ impl Listener {
         self.phases.retain(|phase| phase.station != station);
     }
 
-    /// The station goes down, and all that it knew is gone.
+    /// Forgets everything when the station goes down.
     pub(super) fn reset(&mut self) {
         self.phases.clear();
         self.waiting = None;
@@ -143,7 +143,7 @@ impl Listener {
         self.awake = true;
     }
 
-    /// Whether an event is still to happen.
+    /// Whether an event is still valid.
     pub(super) fn is_due(&self, alarm: Alarm, generation: u32) -> bool {
         match alarm {
             Alarm::Doze => generation == self.dozes,
@@ -152,21 +152,20 @@ impl Listener {
     }
 }
 
-/// How far two clocks can have drifted apart in this time.
+/// Largest drift between two clocks within a time.
 fn drift_apart(time: Duration, csl: &CslConfig) -> Duration {
     Duration::from_nanos(2 * time.as_nanos() * u64::from(csl.clock_accuracy_ppm) / 1_000_000 + 1)
 }
 
 impl Radio {
-    /// All stations that sleep begin to.
+    /// Starts the sleep of all stations.
     pub(super) fn start_sampling(&mut self, now: Instant, agenda: &mut Agenda) {
         let stations = self.macs.len() as u32;
         self.sleepers = (0..stations).filter(|station| self.sleeps(Station(*station))).count() as u32;
         (0..stations).for_each(|station| self.sample_from(now, station, agenda));
     }
 
-    /// A station that sleeps falls asleep, and takes its first sample at a random time of its
-    /// period.
+    /// Puts a station to sleep, with its first sample at a random time within its period.
     pub(super) fn sample_from(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
         let Some(period) = listener.period else { return };
@@ -183,7 +182,7 @@ impl Radio {
         agenda.push(listener.next_sample, Event::Medium { medium: MEDIUM, station, what, generation });
     }
 
-    /// A channel sample begins.
+    /// Begins a channel sample.
     pub(super) fn sample(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(csl) = self.csl else { return };
         let engaged = self.macs[station as usize].is_engaged();
@@ -197,14 +196,13 @@ impl Radio {
         }
     }
 
-    /// Until when a receiver stays on a channel that is busy and brings no frame: the longest frame
-    /// of others and the whole of a wake-up frame behind it.
+    /// Latest time until which a receiver stays on a busy channel that brings no frame: the longest
+    /// frame of another transmission, and a complete wake-up frame after it.
     fn patience(&self, now: Instant) -> Instant {
         now + self.phy.airtime(self.phy.max_psdu) + self.phy.airtime(self.phy.wakeup_psdu()) * 2
     }
 
-    /// A station that sleeps is awake until then, and as long as the channel is busy, up to the
-    /// limit.
+    /// Keeps a station awake until a time, and longer while the channel is busy, up to the limit.
     fn stay(&mut self, now: Instant, station: u32, until: Instant, limit: Instant, agenda: &mut Agenda) {
         self.wake(now, station);
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
@@ -221,7 +219,7 @@ impl Radio {
         agenda.push(listener.awake_until, Event::Medium { medium: MEDIUM, station, what, generation });
     }
 
-    /// The receiver goes on, if it is asleep.
+    /// Switches the receiver on if the station is asleep.
     pub(super) fn wake(&mut self, now: Instant, station: u32) {
         let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
@@ -243,11 +241,11 @@ impl Radio {
         self.medium.close(station);
     }
 
-    /// A time awake ends, unless the channel is busy.
+    /// Ends a time awake, unless the channel is busy.
     pub(super) fn doze(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(csl) = self.csl else { return };
         if self.macs[station as usize].is_engaged() {
-            // It is looked at again when that is over.
+            // The station looks again when the transmission has ended.
             return;
         }
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
@@ -255,7 +253,7 @@ impl Radio {
             return;
         }
         let busy = self.medium.was_busy(station, listener.looked, now);
-        // A frame that begins after the limit is none that the station waits for.
+        // A frame that begins after the limit is not the one that the station waits for.
         let begun = self.medium.lock_begun(station).filter(|begun| *begun <= listener.limit);
         let next = match begun.and_then(|_| self.medium.lock_end(station)) {
             Some(end) => Some(end.max(now)),
@@ -272,7 +270,7 @@ impl Radio {
         }
     }
 
-    /// What a station was awake for is over: it sleeps, unless it was to stay awake.
+    /// Returns to sleep after an activity, unless the station has to stay awake.
     pub(super) fn relax(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &self.macs[station as usize];
         let Some(listener) = mac.csl.as_ref().filter(|listener| listener.awake && listener.sleeps()) else {
@@ -287,8 +285,8 @@ impl Radio {
         }
     }
 
-    /// A CCA has found the channel busy: the station looks for a wake-up frame that tells it for
-    /// how long.
+    /// After a CCA that found the channel busy, stays awake for a wake-up frame that says for how
+    /// long.
     pub(super) fn look_around(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(csl) = self.csl else { return };
         if self.sleeps(Station(station)) {
@@ -296,7 +294,7 @@ impl Radio {
         }
     }
 
-    /// A wake-up frame has come through.
+    /// Handles a received wake-up frame.
     pub(super) fn receive_wakeup(
         &mut self,
         now: Instant,
@@ -317,7 +315,7 @@ impl Radio {
         let mut meets_now = false;
         if to.is_none_or(|to| to.0 == station) {
             let margin = drift_apart(until_frame, &csl);
-            // The rendezvous time is rounded down, so that the frame may begin a unit later.
+            // The rendezvous time is rounded down, so the frame may begin one unit later.
             listener.met_by = now + until_frame + unit + margin;
             let wait = listener.by_clock(until_frame.saturating_sub(margin));
             listener.meetings = listener.meetings.wrapping_add(1);
@@ -330,14 +328,14 @@ impl Radio {
         }
     }
 
-    /// The frame begins that was announced to a station.
+    /// Wakes a station for an announced frame.
     pub(super) fn meet(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(listener) = &self.macs[station as usize].csl else { return };
         let by = listener.met_by.max(now);
         self.stay(now, station, by, by, agenda);
     }
 
-    /// A station has received a frame, and acknowledged it if that was asked for.
+    /// Handles the end of a received frame, and of its acknowledgement if one was requested.
     pub(super) fn served(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let Some(csl) = self.csl else { return };
         let mac = &mut self.macs[station as usize];
@@ -351,8 +349,8 @@ impl Radio {
         }
     }
 
-    /// What an enhanced acknowledgement that begins now says of its sender's samples; `None` if
-    /// that never sleeps.
+    /// Time of the next sample in an enhanced acknowledgement that begins now; `None` if the
+    /// station never sleeps.
     pub(super) fn say_phase(&self, now: Instant, station: u32) -> Option<Csl> {
         let listener = self.macs[station as usize].csl.as_ref()?;
         let units =
@@ -361,20 +359,20 @@ impl Radio {
         Some(Csl { phase: units(phase) as u16, period: units(listener.period?) as u16 })
     }
 
-    /// An acknowledgement that began at `begun` has come from a station.
+    /// Learns the phase from an acknowledgement that began at `begun`.
     pub(super) fn hear_phase(&mut self, now: Instant, station: u32, from: u32, (begun, csl): (Instant, Csl)) {
         let unit = self.phy.csl_unit();
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
         listener.learn(Phase { station: from, sample: begun + unit * u64::from(csl.phase), learned: now });
     }
 
-    /// A frame for one station has met its end.
+    /// Handles the end of a unicast frame.
     pub(super) fn note_end(&mut self, now: Instant, station: u32, to: u32, end: FrameEnd) {
         let Some(csl) = self.csl else { return };
         let sleeps = self.sleeps(Station(to));
         let Some(listener) = &mut self.macs[station as usize].csl else { return };
         listener.wakeups = 0;
-        // A receiver that was not told of more sleeps, whatever it was told before.
+        // A receiver that was not told of another frame sleeps, whatever it was told before.
         listener.waiting = match end {
             FrameEnd::Acknowledged { pending: true } if sleeps => Some((to, now + csl.frame_pending_wait)),
             _ => listener.waiting.filter(|(who, _)| *who != to),
@@ -384,8 +382,8 @@ impl Radio {
         }
     }
 
-    /// When the CCA of a frame begins, not before `from`, after this many backoff periods; and how
-    /// many wake-up frames go before the frame.
+    /// Start of the CCA of a frame, not before `from`, after this number of backoff periods, and
+    /// the number of wake-up frames before the frame.
     pub(super) fn plan_access(&self, from: Instant, station: u32, periods: u64) -> (Instant, u32) {
         let mac = &self.macs[station as usize];
         let cca = from + self.phy.backoff_period * periods;
@@ -411,7 +409,7 @@ impl Radio {
             .unwrap_or((cca, whole))
     }
 
-    /// The same around a sample of the receiver; `None` if it is known too badly when that is.
+    /// The plan around a sample of the receiver; `None` if the time of the sample is too uncertain.
     fn plan_synchronized(
         &self,
         from: Instant,
@@ -421,7 +419,7 @@ impl Radio {
         let csl = self.csl.as_ref()?;
         let before = self.phy.backoff_period * periods + self.phy.turnaround + self.phy.cca;
         let passed = from.saturating_since(phase.sample);
-        // The clocks are off by so little that the sample is this one or one of the next two.
+        // The error of the clocks is so small that the sample is this one or one of the next two.
         let mut k = passed.as_nanos() / period.as_nanos();
         loop {
             let sample = phase.sample + listener.by_clock(period * k);
@@ -440,19 +438,19 @@ impl Radio {
         }
     }
 
-    /// Wake-up frames that last for this time, at least one.
+    /// Number of wake-up frames that last for this time, at least one.
     fn wakeups_for(&self, time: Duration) -> u32 {
         time.as_nanos().div_ceil(self.phy.airtime(self.phy.wakeup_psdu()).as_nanos()).max(1) as u32
     }
 
-    /// The rendezvous time of a wake-up frame after which this many others follow.
+    /// Rendezvous time of a wake-up frame that is followed by this number of others.
     pub(super) fn rendezvous(&self, others: u32) -> u16 {
         let time = self.phy.airtime(self.phy.wakeup_psdu()) * u64::from(others);
         (time.as_nanos() / self.phy.csl_unit().as_nanos()).min(u64::from(u16::MAX)) as u16
     }
 
-    /// A backoff is over; false if the channel is known to be taken, and the station is to begin
-    /// anew.
+    /// Ends a backoff. Returns false if the channel is known to be occupied, in which case the
+    /// station begins again.
     pub(super) fn begin_assessment(&mut self, now: Instant, station: u32) -> bool {
         let taken = self.macs[station as usize].csl.as_ref().is_some_and(|csl| csl.taken_until > now);
         if !taken {

@@ -1,17 +1,16 @@
 //! Non-slotted CSMA-CA, acknowledgements and retries: IEEE Std 802.15.4-2020, sections 6.2.5.1 and
 //! 6.7.
 //!
-//! One frame: backoff, CCA, turnaround, frame, and if it is for one station the wait for its
-//! acknowledgement. A busy CCA begins another backoff, too many of them are a channel access
-//! failure, which ends the frame at once, also in a retry. A missing acknowledgement begins all
-//! over again.
+//! A frame takes these steps: backoff, CCA, turnaround, frame, and for a unicast frame the wait for
+//! its acknowledgement. A busy CCA leads to another backoff. Too many busy CCAs are a channel
+//! access failure, which ends the frame immediately, also in a retry. After a missing
+//! acknowledgement all steps are repeated.
 //!
-//! Where the standard leaves it open: a radio that turns around to send an acknowledgement, or
-//! sends it, cannot assess the channel, so that a CCA which falls into that time finds it busy. It
-//! is back in reception at once after it has sent. While it waits for an acknowledgement it
-//! receives whatever comes, and acknowledges it. A CCA finds the channel busy if it is so at any
-//! moment of its eight symbols. A frame that follows waits for the interframe space before its
-//! backoff begins.
+//! Choices that the standard leaves open: a radio that turns around to send an acknowledgement, or
+//! sends it, cannot assess the channel; a CCA in this time finds the channel busy. A radio is back
+//! in reception immediately after it has sent. While it waits for an acknowledgement it receives
+//! all frames, and acknowledges them. A CCA finds the channel busy if it is busy at any time within
+//! the eight symbols. A further frame waits for the interframe space before its backoff begins.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -24,7 +23,7 @@ use crate::air::meter::{Activity, Meter};
 use crate::event::{Agenda, Event};
 use crate::random::Stream;
 
-/// What a station sends at this moment.
+/// The transmission of a station at this time.
 #[derive(Clone, Copy, Debug)]
 struct OnAir {
     start: Instant,
@@ -40,32 +39,33 @@ struct PendingAck {
     serial: u32,
 }
 
-/// The MAC of one station.
+/// MAC state of one station.
 #[derive(Debug)]
 pub(super) struct Mac {
     up: bool,
     state: State,
     frame: Option<Outgoing>,
-    /// Of the link that the frame goes over, if anything is heard at its other end.
+    /// Index of the link to the destination, if anything is received there.
     link: Option<usize>,
-    /// Counts its frames. On air its lowest octet is the sequence number; copies are told by all of
-    /// it, so that no frame is taken for the copy of one that was sent 256 frames before.
+    /// Number of frames of the station. Its lowest byte is the sequence number in the frame.
+    /// Duplicates are detected by the whole number, so a frame is not taken for a duplicate of one
+    /// that was sent 256 frames before.
     serial: u32,
-    /// NB: busy channels in this run of CSMA-CA.
+    /// NB: busy CCAs in this run of CSMA-CA.
     nb: u8,
     /// BE: backoff exponent.
     be: u8,
-    /// Frames on air for this one.
+    /// Transmissions of the current frame.
     attempts: u8,
-    /// No backoff begins before: the interframe space.
+    /// End of the interframe space, before which no backoff begins.
     ready: Instant,
     access_from: Instant,
     cca_from: Instant,
-    /// Its end of transmission last, of whatever kind.
+    /// End of the last transmission of any kind.
     sent_until: Instant,
-    /// Of the frame's timer; one more makes the one pending void.
+    /// Generation of the frame's timer; an increment makes the pending event void.
     generation: u32,
-    /// Of all its timers: how often it went down.
+    /// Generation of all timers: the number of times that the station went down.
     epoch: u32,
     on_air: Option<OnAir>,
     ack: Option<PendingAck>,
@@ -105,12 +105,12 @@ impl Mac {
         self.up
     }
 
-    /// No frame is being sent.
+    /// Whether no frame is being sent.
     pub(super) fn is_idle(&self) -> bool {
         self.state == State::Idle
     }
 
-    /// It needs its radio for what it does: it assesses the channel, sends, or waits for an
+    /// Whether the station needs its radio: it assesses the channel, sends, or waits for an
     /// acknowledgement.
     pub(super) fn is_engaged(&self) -> bool {
         self.ack.is_some() || self.on_air.is_some() || !matches!(self.state, State::Idle | State::Backoff)
@@ -134,7 +134,7 @@ impl Mac {
 }
 
 impl Radio {
-    /// Takes a frame that was found good, of an idle station.
+    /// Accepts a checked frame at an idle station.
     pub(super) fn accept(
         &mut self,
         now: Instant,
@@ -147,6 +147,7 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         mac.metrics.offered += 1;
         if !again {
+            // 0 stands for no frame.
             mac.serial = mac.serial.wrapping_add(1).max(1);
         }
         (mac.frame, mac.link, mac.attempts) = (Some(frame), link, 0);
@@ -189,7 +190,7 @@ impl Radio {
         }
     }
 
-    /// Sets the timer of a station's frame, in place of the one before.
+    /// Sets the timer of a station's frame and makes the previous one void.
     fn set_alarm(&mut self, at: Instant, station: u32, alarm: Alarm, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         mac.generation = mac.generation.wrapping_add(1);
@@ -199,15 +200,15 @@ impl Radio {
         );
     }
 
-    /// A run of CSMA-CA begins.
+    /// Begins a run of CSMA-CA.
     fn access(&mut self, from: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         (mac.nb, mac.be, mac.state, mac.access_from) = (0, self.mac.min_be, State::Backoff, from);
         self.back_off(from, station, agenda);
     }
 
-    /// One backoff and the CCA behind it: one event for both, unless the station can sleep in
-    /// between.
+    /// Schedules a backoff and the following CCA: one event for both, unless the station can sleep
+    /// in between.
     fn back_off(&mut self, from: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let periods = mac.random.range(0..=(1 << mac.be) - 1);
@@ -227,7 +228,7 @@ impl Radio {
         self.set_alarm(end, station, Alarm::CcaEnd, agenda);
     }
 
-    /// The CCA of a station that can sleep.
+    /// Begins the CCA of a station that can sleep.
     fn cca_start(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         match self.begin_assessment(now, station) {
             true => self.set_alarm(now + self.phy.cca, station, Alarm::CcaEnd, agenda),
@@ -241,7 +242,7 @@ impl Radio {
         let busy = engaged || self.medium.was_busy(station, mac.cca_from, now);
         mac.metrics.ccas += 1;
         mac.metrics.busy_ccas += u64::from(busy);
-        // A transmission that was announced is no failure to find the channel free.
+        // An announced transmission does not count as a channel access failure.
         let taken = mac.csl.as_ref().is_some_and(|csl| csl.taken_until() > now);
         let failed = busy && !taken && mac.nb == self.mac.max_csma_backoffs;
         if failed || !busy {
@@ -287,6 +288,8 @@ impl Radio {
             self.medium.neighbours.links[link].metrics.sent += 1;
         }
         let serial = mac.serial;
+        // A receiver that samples the channel answers with an enhanced acknowledgement, which only
+        // frames of version 2 request.
         let version = if frame.to.is_some_and(|to| self.sleeps(to)) { 2 } else { 0 };
         let kind = FrameKind::Data { version, pending: frame.pending };
         let on_air = OnAir { start: now, frame, serial, kind };
@@ -311,8 +314,8 @@ impl Radio {
             end,
             Event::Medium { medium: MEDIUM, station, what: Alarm::AirEnd as u32, generation: mac.epoch },
         );
-        // All that are awake hear a wake-up frame, and none misses one: it says what the next one
-        // says.
+        // All stations that are awake receive wake-up frames. A missed one does not count, since
+        // the next one has the same content.
         let (to, counts) = match on_air.kind {
             FrameKind::Wakeup { .. } => (None, false),
             FrameKind::Data { .. } | FrameKind::Ack(_) => (on_air.frame.to.map(|to| to.0), true),
@@ -326,6 +329,8 @@ impl Radio {
         let on_air = mac.on_air.take().expect("the end of a frame has its frame");
         mac.sent_until = now;
         let is_wakeup = matches!(on_air.kind, FrameKind::Wakeup { .. });
+        // After a wake-up frame, the next frame follows immediately, so the radio stays in
+        // transmission.
         if !is_wakeup {
             mac.meter.enter(now, Activity::Hear, busy);
         }
@@ -357,11 +362,11 @@ impl Radio {
         }
         self.receptions = receptions;
         match on_air.kind {
-            // Back to back: what it announces, or the next that announces it.
+            // Back to back: the announced frame, or the next wake-up frame.
             FrameKind::Wakeup { .. } => self.frame_start(now, station, agenda),
             FrameKind::Ack(_) => self.served(now, station, agenda),
             FrameKind::Data { .. } if broadcast => {
-                // After those that have heard it: now its sender may forget it.
+                // After the receptions: from here on the sender may drop the packet.
                 self.finish(now, station, Outcome::Sent);
                 self.relax(now, station, agenda);
             }
@@ -379,7 +384,7 @@ impl Radio {
         }
     }
 
-    /// PSDU of an acknowledgement from a station, in octets.
+    /// Length of the PSDU of an acknowledgement from a station, in bytes.
     fn ack_psdu(&self, from: Option<Station>) -> u16 {
         match from.is_some_and(|from| self.sleeps(from)) {
             true => self.phy.enh_ack_psdu(),
@@ -387,7 +392,7 @@ impl Radio {
         }
     }
 
-    /// A frame has come through: it is delivered once, and acknowledged whenever it comes.
+    /// Handles a correctly received frame: it is delivered once, and acknowledged each time.
     fn receive(&mut self, now: Instant, from: u32, got: Reception, on_air: &OnAir, agenda: &mut Agenda) {
         let Reception { station: at, link, lqi, rssi_dbm } = got;
         let last_serial = &mut self.medium.neighbours.links[link].last_serial;
@@ -430,14 +435,14 @@ impl Radio {
             return;
         }
         let most = self.mac.retry_delay.as_nanos();
-        // Nothing is drawn where there is nothing to draw: the standard's MAC has its numbers to
-        // itself.
+        // Draws no random number for a zero delay, so that the MAC of the standard keeps its
+        // sequence of random numbers.
         let delay = if most == 0 { 0 } else { mac.random.range(0..=most) };
         self.access(now + Duration::from_nanos(delay), station, agenda);
         self.relax(now, station, agenda);
     }
 
-    /// A frame has met its end.
+    /// Finishes a frame.
     fn finish(&mut self, now: Instant, station: u32, outcome: Outcome) {
         let mac = &mut self.macs[station as usize];
         let frame = mac.frame.take().expect("what ends has been under way");
@@ -472,7 +477,7 @@ impl Radio {
         self.effects.push_back(Effect::Done { station, tag: frame.tag, outcome, attempts });
     }
 
-    /// A station goes off: what it sends breaks off.
+    /// Takes a station down; its transmission is cut off.
     pub(super) fn go_down(&mut self, now: Instant, station: u32) {
         let busy = self.medium.busy_time(station, now);
         self.medium.close(station);
@@ -495,7 +500,7 @@ impl Radio {
         }
     }
 
-    /// A station comes back, as if it had never sent.
+    /// Brings a station up in its initial state.
     pub(super) fn come_up(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
@@ -505,14 +510,14 @@ impl Radio {
         self.sample_from(now, station, agenda);
     }
 
-    /// Tells observers of a frame that has left the air, and how many have received it; `None` if
-    /// it broke off.
+    /// Reports a transmission that has ended, with its receivers, to observers; `None` if it was
+    /// cut off.
     fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<&[Reception]>) {
         if self.shows_frames {
             let &OnAir { start, frame: Outgoing { to, psdu_len, tag, .. }, serial, kind } = on_air;
             let (from, seq) = (Station(from), serial as u8);
             let cut = receivers.is_none();
-            // A wake-up frame is heard by all that are awake.
+            // All stations that are awake receive a wake-up frame, but only its destination counts.
             let meant = |r: &&Reception| to.is_none_or(|to| to.0 == r.station);
             let receivers = receivers.map_or(0, |all| all.iter().filter(meant).count()) as u32;
             self.effects.push_back(Effect::Frame {

@@ -1,55 +1,54 @@
-//! What is counted.
+//! Counters of stations.
 
 use anabranch_core::time::Duration;
 
-/// What a station has done, and what has happened to it.
+/// Counters of a station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StationMetrics {
-    /// Frames that it was given to send.
+    /// Frames accepted for sending.
     pub offered: u64,
-    /// Those acknowledged.
+    /// Of these, frames acknowledged.
     pub acknowledged: u64,
-    /// Those broadcast.
+    /// Of these, frames broadcast.
     pub broadcast: u64,
-    /// Those given up without an acknowledgement.
+    /// Of these, frames given up without an acknowledgement.
     pub no_ack: u64,
-    /// Those given up because the channel was busy.
+    /// Of these, frames given up because the channel was busy.
     pub channel_access_failures: u64,
-    /// Those cut or dropped because it went down.
+    /// Of these, frames cut off or dropped because the station went down.
     pub down: u64,
-    /// Frames on air, acknowledgements and wake-up frames not counted.
+    /// Transmissions of frames, without acknowledgements and wake-up frames.
     pub transmissions: u64,
-    /// Those among them that were sent again.
+    /// Of these, retransmissions.
     pub retries: u64,
-    /// Acknowledgements on air.
+    /// Transmissions of acknowledgements.
     pub acks: u64,
-    /// Wake-up frames on air.
+    /// Transmissions of wake-up frames.
     pub wakeups: u64,
-    /// Frames for it, or for all, that it received; acknowledgements and copies not counted.
+    /// Frames received for this station or for all, without acknowledgements and duplicates.
     pub received: u64,
-    /// Copies of frames received before.
+    /// Duplicates received.
     pub duplicates: u64,
-    /// Frames for it, or for all, and acknowledgements, from within reach, that another signal
-    /// destroyed or kept it from.
+    /// Frames for this station or for all, and acknowledgements, from within range, that were lost
+    /// because of another signal.
     pub collisions: u64,
-    /// Those that the link lost: by the probability of the link, or by bit errors without
-    /// interference.
+    /// Frames lost by the link: by its loss probability, or by bit errors without interference.
     pub lost: u64,
-    /// Those that came while it was sending, turning around, asleep or off, or that ended with
+    /// Frames missed while the station was sending, turning around, asleep or off, or cut off with
     /// their sender.
     pub missed: u64,
     /// Clear channel assessments.
     pub ccas: u64,
-    /// Those that found the channel busy.
+    /// Assessments that found the channel busy.
     pub busy_ccas: u64,
-    /// Runs of the CSMA-CA algorithm, to success or failure.
+    /// Runs of the CSMA-CA algorithm, successful or not.
     pub accesses: u64,
-    /// Time in these runs: backoffs and CCAs.
+    /// Total time of these runs: backoffs and CCAs.
     pub access_time: Duration,
 }
 
 impl StationMetrics {
-    /// Share of assessments that found the channel busy; 0 without any.
+    /// Fraction of assessments that found the channel busy; 0 if there were none.
     pub fn busy_probability(&self) -> f64 {
         if self.ccas == 0 { 0.0 } else { self.busy_ccas as f64 / self.ccas as f64 }
     }

@@ -1,7 +1,7 @@
 //! The physical layer: times and sizes of the two PHYs.
 //!
 //! Sources: IEEE Std 802.15.4-2020, sections 8.4.2 and 11.3 (constants), 12 (O-QPSK), 19 (SUN FSK).
-//! `docs/reference/radio.md` lists each figure.
+//! `docs/reference/radio.md` lists the source of each value.
 
 use anabranch_core::time::Duration;
 use anabranch_wire::ieee802154::{ENH_ACK_LEN, Fcs, WAKEUP_LEN};
@@ -9,37 +9,37 @@ use anabranch_wire::ieee802154::{ENH_ACK_LEN, Fcs, WAKEUP_LEN};
 use crate::air::error::ConfigError;
 use crate::air::modulation::{Coding, Modulation};
 
-/// Times and sizes of a PHY, and what the MAC derives from them. All are options.
+/// Times and sizes of a PHY, and the values that the MAC derives from them. All of them can be set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PhyConfig {
     /// The modulation.
     pub modulation: Modulation,
-    /// One symbol, in which the standard counts times.
+    /// Duration of a symbol, the unit of times in the standard.
     pub symbol: Duration,
-    /// Rate of every octet on air, in bit/s.
+    /// Data rate of every byte of a frame, in bit/s.
     pub bit_rate: u64,
-    /// Octets on air in front of the PSDU: preamble, SFD and PHR.
+    /// Bytes before the PSDU: preamble, SFD and PHR.
     pub header: u16,
-    /// aMaxPhyPacketSize: the longest PSDU, in octets, FCS included.
+    /// aMaxPhyPacketSize: largest PSDU in bytes, including the FCS.
     pub max_psdu: u16,
     /// aUnitBackoffPeriod.
     pub backoff_period: Duration,
-    /// How long one CCA listens.
+    /// Duration of a CCA.
     pub cca: Duration,
-    /// aTurnaroundTime, from reception to transmission: before a frame, and before an
+    /// aTurnaroundTime from reception to transmission: before a frame, and before an
     /// acknowledgement (AIFS).
     pub turnaround: Duration,
     /// macAckWaitDuration, from the end of a frame.
     pub ack_wait: Duration,
-    /// How frames end: 2 octets, or 4, which are the default of SUN PHYs.
+    /// Frame check sequence: 2 bytes, or 4 bytes, which is the default of SUN PHYs.
     pub fcs: Fcs,
-    /// PSDU of an immediate acknowledgement, in octets, FCS included.
+    /// PSDU of an immediate acknowledgement in bytes, including the FCS.
     pub ack_psdu: u16,
     /// macSifsPeriod.
     pub sifs: Duration,
     /// macLifsPeriod.
     pub lifs: Duration,
-    /// aMaxSifsFrameSize: a longer PSDU, in octets, is followed by LIFS.
+    /// aMaxSifsFrameSize: a larger PSDU, in bytes, is followed by LIFS.
     pub max_sifs_frame: u16,
 }
 
@@ -56,7 +56,7 @@ impl PhyConfig {
             backoff_period: symbols(20, 16),
             cca: symbols(8, 16),
             turnaround: symbols(12, 16),
-            // aUnitBackoffPeriod 20 + aTurnaroundTime 12 + SHR 10 + six octets 12.
+            // aUnitBackoffPeriod 20 + aTurnaroundTime 12 + SHR 10 + six bytes 12.
             ack_wait: symbols(54, 16),
             fcs: Fcs::Crc16,
             ack_psdu: Fcs::Crc16.ack_len() as u16,
@@ -66,11 +66,11 @@ impl PhyConfig {
         }
     }
 
-    /// SUN FSK at 100 kbit/s, two levels: symbols of 10 µs and 1 bit. The turnaround is 1 ms for
-    /// this PHY, and with a CCA of 8 symbols it makes the unit backoff period of 1.08 ms. The
-    /// preamble is the shortest, 4 octets, so that an acknowledgement takes 15 octets on air. The
-    /// FCS has 4 octets (section 7.2.11); with [`PhyConfig::with_fcs`] it has 2, which the PHR of
-    /// this PHY allows for each frame.
+    /// SUN FSK at 100 kbit/s with two levels: symbols of 10 µs and 1 bit. The turnaround of this
+    /// PHY is 1 ms; with a CCA of 8 symbols it gives a unit backoff period of 1.08 ms. The preamble
+    /// is the shortest one, 4 bytes, so an acknowledgement takes 15 bytes. The FCS has 4 bytes
+    /// (section 7.2.11). With [`PhyConfig::with_fcs`] it has 2 bytes, which the PHR of this PHY
+    /// allows for each frame.
     pub const fn sun_fsk() -> Self {
         Self {
             modulation: Modulation::Fsk2,
@@ -82,24 +82,25 @@ impl PhyConfig {
             backoff_period: symbols(108, 10),
             cca: symbols(8, 10),
             turnaround: symbols(100, 10),
-            // aUnitBackoffPeriod 108 + aTurnaroundTime 100 + SHR 48 + six octets 48.
+            // aUnitBackoffPeriod 108 + aTurnaroundTime 100 + SHR 48 + six bytes 48.
             ack_wait: symbols(304, 10),
             fcs: Fcs::Crc32,
             ack_psdu: Fcs::Crc32.ack_len() as u16,
-            // 12 and 40 symbols are shorter than the turnaround, which therefore bounds both.
+            // 12 and 40 symbols are shorter than the turnaround, which is therefore the lower bound
+            // of both.
             sifs: symbols(100, 10),
             lifs: symbols(100, 10),
             max_sifs_frame: 18,
         }
     }
 
-    /// The PHY with another FCS, in frames and acknowledgements.
+    /// The PHY with another FCS in frames and acknowledgements.
     #[must_use]
     pub const fn with_fcs(self, fcs: Fcs) -> Self {
         Self { fcs, ack_psdu: fcs.ack_len() as u16, ..self }
     }
 
-    /// Refuses what no PHY can be.
+    /// Refuses values that are impossible for a PHY.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let Self { bit_rate, max_psdu, ack_psdu, backoff_period, cca, symbol, .. } = *self;
         if !(1..=1_000_000_000).contains(&bit_rate) {
@@ -122,38 +123,39 @@ impl PhyConfig {
         Ok(())
     }
 
-    /// Time on air of a PSDU of so many octets, with what goes before it; rounded up to the
-    /// nanosecond.
+    /// Duration of a frame with a PSDU of `psdu` bytes, including preamble and header, rounded up
+    /// to the nanosecond.
     #[inline]
     pub fn airtime(&self, psdu: u16) -> Duration {
         let bits = (u64::from(self.header) + u64::from(psdu)) * 8;
         Duration::from_nanos((bits * 1_000_000_000).div_ceil(self.bit_rate))
     }
 
-    /// Interframe space after a PSDU of so many octets.
+    /// Interframe space after a PSDU of `psdu` bytes.
     #[inline]
     pub fn interframe_space(&self, psdu: u16) -> Duration {
         if psdu > self.max_sifs_frame { self.lifs } else { self.sifs }
     }
 
-    /// Ten symbols, the unit of all times of coordinated sampled listening.
+    /// Ten symbols: the unit of times in coordinated sampled listening.
     pub(super) fn csl_unit(&self) -> Duration {
         self.symbol * 10
     }
 
-    /// PSDU of a wake-up frame, in octets, FCS included.
+    /// PSDU of a wake-up frame in bytes, including the FCS.
     pub fn wakeup_psdu(&self) -> u16 {
         (WAKEUP_LEN + self.fcs.len()) as u16
     }
 
-    /// PSDU of an enhanced acknowledgement with the CSL IE, in octets, FCS included.
+    /// PSDU of an enhanced acknowledgement with the CSL IE in bytes, including the FCS.
     pub fn enh_ack_psdu(&self) -> u16 {
         (ENH_ACK_LEN + self.fcs.len()) as u16
     }
 
-    /// How long a sender waits for an acknowledgement with a PSDU of this number of octets, from
-    /// the end of its frame: macAckWaitDuration, or for an enhanced one macEnhAckWaitDuration,
-    /// which bounds when its header has come, and the rest.
+    /// Time for which a sender waits for an acknowledgement with a PSDU of this length, from the
+    /// end of its frame. For an immediate acknowledgement this is macAckWaitDuration. For an
+    /// enhanced one it is macEnhAckWaitDuration, which bounds the arrival of the header, plus the
+    /// duration of the rest.
     pub(super) fn ack_wait(&self, psdu: u16) -> Duration {
         match psdu == self.ack_psdu {
             true => self.ack_wait,
@@ -161,7 +163,7 @@ impl PhyConfig {
         }
     }
 
-    /// What bit errors depend on.
+    /// Parameters of the bit error rate.
     pub(super) fn coding(&self) -> Coding {
         Coding { modulation: self.modulation, bit_rate: self.bit_rate }
     }

@@ -1,25 +1,25 @@
-//! Where a station's frame stands, and what its events mean: what the MAC and its sleep share.
+//! States of a station's frame and kinds of its events, shared by the MAC and CSL.
 
-/// What an event of a station means.
+/// Kind of an event at a station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alarm {
-    /// A CCA ends.
+    /// End of a CCA.
     CcaEnd = 0,
-    /// The turnaround ends, and the frame begins.
+    /// End of the turnaround: the frame begins.
     FrameStart = 1,
-    /// No acknowledgement has come.
+    /// Time-out of an acknowledgement.
     AckTimeout = 2,
-    /// The turnaround before an acknowledgement ends.
+    /// End of the turnaround before an acknowledgement.
     AckStart = 3,
-    /// What is on air ends.
+    /// End of a transmission.
     AirEnd = 4,
-    /// A CCA begins. Where no station can sleep, backoff and CCA are one event.
+    /// Start of a CCA. If no station can sleep, backoff and CCA are one event.
     CcaStart = 5,
-    /// A channel sample begins.
+    /// Start of a channel sample.
     Sample = 6,
-    /// A time awake ends.
+    /// End of a time awake.
     Doze = 7,
-    /// A frame begins that was announced.
+    /// Start of an announced frame.
     Rendezvous = 8,
 }
 
@@ -40,19 +40,19 @@ impl Alarm {
     }
 }
 
-/// Where a frame stands.
+/// State of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Idle,
     Backoff,
-    /// In a CCA that is an event of its own.
+    /// In a CCA that has its own event.
     Assess,
     Turnaround,
     OnAir,
     AckWait,
 }
 
-/// How a frame for one station has ended, as far as its sleep is concerned.
+/// End of a unicast frame, as far as sleep is concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FrameEnd {
     Acknowledged { pending: bool },

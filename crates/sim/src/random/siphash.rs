@@ -1,4 +1,4 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012), with the vectors of its authors.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012), tested with the vectors of its authors.
 
 /// The 64-bit hash of `data` under the 128-bit key (`k0`, `k1`).
 pub(super) fn siphash_2_4(k0: u64, k1: u64, data: &[u8]) -> u64 {

@@ -1,4 +1,4 @@
-//! The number of gateways that the closed form finds best: what `gateways = "best"` stands for.
+//! The number of gateways that the closed form finds best, for `gateways = "best"`.
 
 mod model;
 
@@ -8,11 +8,12 @@ use super::Scenario;
 
 pub use model::{REQUEST, answer, overhead, probing, reading, scenario_model};
 
-/// How many of those gateways that the transfer of that index may use are best for `octets`.
+/// The best number of gateways for a transfer of `octets` bytes. `transfer` is the index of the
+/// transfer, whose gateways limit the choice.
 ///
 /// # Errors
 ///
-/// The transfer that has no such number, and why.
+/// The transfer for which the model gives no number, and the reason.
 pub fn number(scenario: &Scenario, transfer: usize, octets: u64) -> Result<Best, String> {
     let model = scenario_model(scenario, transfer, octets).ok_or_else(|| "it is plain TCP".to_owned());
     let best = model.and_then(|model| best_gateways(&model).map_err(|error| error.to_string()));

@@ -1,4 +1,4 @@
-//! What a scenario file says of a pool for the send buffers of a node ([`crate::buffers`],
+//! The `[buffers.NAME]` section: a pool for the send buffers of a node ([`crate::buffers`],
 //! [`anabranch_core::sockbuf`]).
 
 use anabranch_core::sockbuf::{
@@ -14,66 +14,69 @@ use super::units::{Probability, Size, Span};
 use crate::buffers::{BuffersConfig, Reports, Sampling};
 use crate::packet::LinkId;
 
-/// Who divides a pool.
+/// Policy that divides a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferPolicy {
-    /// A controller for the striped connection, set by `pid`; the others share the rest.
+    /// A PID controller (see `pid`) sets the buffer of the striped connection; the other
+    /// connections share the rest.
     Pid,
-    /// ATBT as the socket buffer paper prints it: twice the window, and a fair share.
+    /// ATBT as the socket buffer paper describes it: twice the congestion window, limited by a fair
+    /// share.
     Atbt,
-    /// ATBT as its authors have it: between two and four windows, and one fair share for all.
+    /// ATBT as its authors describe it: between two and four congestion windows, and one fair share
+    /// for all connections.
     AtbtOriginal,
-    /// Dynamic right-sizing: twice what was acknowledged within a round trip.
+    /// Dynamic right-sizing: twice the amount acknowledged in one round trip.
     Drs,
-    /// Twice the bandwidth-delay product by what link layers report.
+    /// Twice the bandwidth-delay product, from the rates that link layers report.
     Product,
-    /// Always `initial`.
+    /// Every buffer has the size `initial`.
     Fixed,
 }
 
-/// What link layers report of their rates.
+/// Rate reports of link layers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportsName {
-    /// Their rate at each moment; 0 while they are down.
+    /// The true rate at every moment; 0 while a link is down.
     Exact,
-    /// Samples, as `sampling` says: late, inexact and incomplete.
+    /// Samples of the rate with delay, noise and loss, as configured in `sampling`.
     Sampled,
-    /// Nothing.
+    /// No reports.
     Off,
 }
 
-/// Where the constants of `[buffers.NAME.pid]` start from.
+/// Base values of the constants in `[buffers.NAME.pid]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PidBase {
-    /// Section 3 of the socket buffer paper as the errata read it.
+    /// Section 3 of the socket buffer paper, corrected by the errata.
     Paper,
-    /// Ours: well damped, shares by bandwidth-delay products, and a guarantee of 0.6.
+    /// Anabranch's values: well damped, shares by bandwidth-delay product, and a guarantee of 0.6.
     #[default]
     Ours,
 }
 
-/// A pool and who divides it.
+/// Options of a pool, resolved.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BuffersOptions {
-    /// Who divides.
+    /// Policy that divides the pool.
     pub policy: BufferPolicy,
-    /// Octets of all send buffers together.
+    /// Bytes of all send buffers together.
     pub memory: u64,
     /// Time between two decisions.
     pub period: Duration,
-    /// Octets of a new connection's buffer.
+    /// Initial size of a connection's buffer in bytes.
     pub initial: u64,
-    /// What link layers report.
+    /// Rate reports of link layers.
     pub reports: ReportsName,
-    /// How the controller is set, if it divides.
+    /// Controller, for the policy "pid".
     pub pid: PidConfig,
-    /// How link layers sample, if they do.
+    /// Sampling by the link layers, for sampled reports.
     pub sampling: Sampling,
 }
 
@@ -94,7 +97,7 @@ impl Default for BuffersOptions {
 }
 
 impl BuffersOptions {
-    /// The pool of a node with these interfaces: the number of the path that begins at each, and
+    /// The pool of a node. Each interface is given as the number of the path that begins at it, and
     /// its link.
     pub fn config(&self, interfaces: Vec<(u8, LinkId)>) -> BuffersConfig {
         let reports = match self.reports {
@@ -119,67 +122,67 @@ impl BuffersOptions {
 }
 
 options! {
-    /// A pool for the send buffers of a node's connections, which never hold more together than
+    /// A pool for the send buffers of a node's connections. Together they never hold more than
     /// `memory`.
     pub struct BuffersProfile of BuffersOptions;
-    /// Who divides the pool.
+    /// Policy that divides the pool among connections.
     policy: BufferPolicy = policy;
-    /// All send buffers together, 1 B to 2^50 B. A connection for whose first segment there is no
-    /// room is refused.
+    /// Size of all send buffers together, 1 B to 2^50 B. A new connection is refused if the pool
+    /// has no room for its first segment.
     memory: Size = memory;
-    /// Time between two decisions, more than 0.
+    /// Time between two decisions of the policy, more than 0.
     period: Span = period;
-    /// Size of a new connection's buffer until the first decision; for good with the policy
-    /// "fixed".
+    /// Size of a new connection's buffer until the first decision. With the policy "fixed" it never
+    /// changes.
     initial: Size = initial;
-    /// What link layers report of their rates. Only the policies "pid" and "product" read it.
+    /// Rate reports of link layers. Used only by the policies "pid" and "product".
     reports: ReportsName = reports;
-    /// How the controller is set. Only the policy "pid" reads it.
+    /// Constants of the controller. Used only by the policy "pid".
     pid: PidSection = pid;
-    /// How link layers sample their rates. Only with `reports = "sampled"`.
+    /// Errors of sampled rates. Only with `reports = "sampled"`.
     sampling: SamplingSection = sampling;
 }
 
 options! {
-    /// How the controller of the policy "pid" is set. A key that is not given is as the base has
-    /// it.
+    /// Constants of the controller of the policy "pid". `base` provides the keys that are not
+    /// given.
     pub struct PidSection of PidConfig,
-    /// Where the constants start from.
+    /// Base values of the constants.
     base: PidBase;
-    /// Gain on the error, 0 to 1000.
+    /// Proportional gain, 0 to 1000.
     kp: f64 = gains.kp;
-    /// Gain on the sum of all errors, 0 to 1000.
+    /// Integral gain, on the sum of all errors, 0 to 1000.
     ki: f64 = gains.ki;
-    /// Gain on the difference between this error and the last, 0 to 1000.
+    /// Differential gain, on the difference between the last two errors, 0 to 1000.
     kd: f64 = gains.kd;
-    /// What the controller steers to.
+    /// Occupancy that the controller steers to.
     set_point: SetPoint = set_point;
-    /// The set-point in bandwidth-delay products, more than 0 and at most 1000.
+    /// Set-point in bandwidth-delay products, more than 0 and at most 1000.
     products: f64 = products;
-    /// Weight of the newest occupancy in its average, more than 0 and at most 1.
+    /// Weight of the newest occupancy in its moving average, more than 0 and at most 1.
     alpha: f64 = alpha;
-    /// Weight of the newest deviation in its average, more than 0 and at most 1.
+    /// Weight of the newest deviation in its moving average, more than 0 and at most 1.
     beta: f64 = beta;
-    /// How occupancies deviate.
+    /// Definition of the deviation of an occupancy from its average.
     deviation: Deviation = deviation;
-    /// In proportion to what the single connections share the rest.
+    /// Quantity in proportion to which the other connections share the rest of the pool.
     excess: Excess = excess;
-    /// How the manager allocates.
+    /// Algorithm by which the manager allocates the pool.
     allocation: Allocation = allocation;
-    /// The part of an equal share of the pool that each connection can count on, 0 to 1.
+    /// Fraction of an equal share of the pool that each connection is guaranteed, 0 to 1.
     guarantee: f64 = guarantee;
 }
 
 options! {
-    /// How link layers sample their rates while the node has connections.
+    /// Errors of the rates that link layers sample while the node has connections.
     pub struct SamplingSection of Sampling;
     /// Time between two samples, more than 0.
     period: Span = period;
-    /// Time from a sample to its use.
+    /// Delay from taking a sample to its use.
     delay: Span = delay;
-    /// A sample is wrong by up to this share of it, evenly distributed, 0 to 1.
+    /// Relative error of a sample, evenly distributed up to this fraction, 0 to 1.
     noise: f64 = noise;
-    /// Probability that a sample is lost; the one before stays in use.
+    /// Probability that a sample is lost; the previous one then stays in use.
     loss: Probability = loss;
 }
 
@@ -214,11 +217,11 @@ impl Means<Sampling> for SamplingSection {
     }
 }
 
-/// The keys that lead to what is wrong in a profile, and why.
+/// The path of keys to a fault in a profile, and the reason.
 pub(super) type PoolFault = (Vec<&'static str>, String);
 
 impl BuffersProfile {
-    /// What the profile means, with every value written out.
+    /// Checks the profile and fills in every default.
     pub(super) fn resolve(&mut self) -> Result<BuffersOptions, PoolFault> {
         let mut options = BuffersOptions::default();
         self.lay_over(&mut options);
@@ -229,7 +232,8 @@ impl BuffersProfile {
         if !(0.0..=1.0).contains(&noise) {
             return Err((vec!["sampling", "noise"], format!("expected 0 to 1, found {noise}")));
         }
-        // A controller that does not divide is checked too: a sweep may choose it.
+        // The controller is checked even if the policy does not use it, because a sweep may select
+        // it.
         let with_pid = Config { policy: PolicyConfig::Pid(options.pid), ..options.tuner() };
         Tuner::new(Instant::ZERO, with_pid).map_err(|error| (keys(&error), error.to_string()))?;
         let base = self.pid.as_ref().map(|pid| pid.base).unwrap_or_default();
@@ -241,7 +245,7 @@ impl BuffersProfile {
     }
 }
 
-/// Where what is wrong with a pool stands.
+/// The keys of the option at fault.
 fn keys(error: &ConfigError) -> Vec<&'static str> {
     match error {
         ConfigError::Threshold(_) => vec!["memory"],

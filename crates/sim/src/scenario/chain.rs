@@ -1,8 +1,9 @@
-//! Tables `[[link]]` that make several links: a chain of nodes, a chain for each of several nodes,
-//! or a link for each.
+//! Expands tables `[[link]]` that describe several links: a chain of nodes, a chain for each of
+//! several nodes, or a link for each of them.
 //!
-//! They are spread in the tree of the file before its values are read. Each link is a copy of its
-//! table with a name and ends of its own, in which every value still knows where it was written.
+//! The expansion works on the tree of the file before its values are read. Each link is a copy of
+//! its table with its own name and ends. Every value keeps the position at which it was written, so
+//! errors point into the file.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,23 +19,23 @@ use super::deployment::{Count, MAX_NODES, NodesSection};
 use super::source::{Source, matches};
 use super::{Node, Place, ScenarioError, Tree};
 
-/// The nodes between the ends of a chain, in order.
+/// Nodes between the ends of a chain, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected the name of a node or of `[[nodes]]`, or a list of these")]
 pub enum Via {
-    /// A node, or all nodes of `[[nodes]]`.
+    /// One node, or all nodes of a `[[nodes]]` table.
     One(String),
-    /// Several.
+    /// Several names, in order.
     Several(Vec<String>),
 }
 
 type Spread<T> = Result<T, ScenarioError>;
 
-/// A name, and where it was written.
+/// A name, and its position in the file.
 type Said<'t> = (&'t str, Range<usize>);
 
-/// Makes a table for each link.
+/// Replaces each table `[[link]]` by one table for each of its links.
 pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>> {
     let Some(nodes) = nodes(&tree) else { return Ok(tree) };
     let mut spreader = Spreader { source, nodes, made: 0, strangers: Vec::new() };
@@ -58,7 +59,7 @@ pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>
     Ok(tree)
 }
 
-/// The table says all of one link: nothing is to be spread.
+/// Whether the table describes a single link and needs no expansion.
 fn is_one_link(node: &Node<'_>) -> bool {
     let Some(table) = node.get_ref().as_table() else { return false };
     let is_said = |key| table.contains_key(key);
@@ -67,7 +68,7 @@ fn is_one_link(node: &Node<'_>) -> bool {
     !is_several && !["via", "only", "enabled"].into_iter().any(is_said)
 }
 
-/// The tables `[[nodes]]`; `None` if one is wrong, which is found when the file is read.
+/// The tables `[[nodes]]`; `None` if one is invalid, which is reported when the file is read.
 fn nodes(tree: &Tree<'_>) -> Option<Vec<NodesSection>> {
     let Some(tables) = tree.get_ref().get("nodes") else { return Some(Vec::new()) };
     let read = |table: &Node<'_>| {
@@ -77,27 +78,27 @@ fn nodes(tree: &Tree<'_>) -> Option<Vec<NodesSection>> {
     tables.get_ref().as_array()?.iter().map(read).collect()
 }
 
-/// The links of one table.
+/// Expands the tables of a file.
 struct Spreader<'a> {
     source: &'a Source,
     nodes: Vec<NodesSection>,
-    /// Number of links so far.
+    /// Number of links made so far.
     made: usize,
-    /// Settings of single links, from outside the file, that their table has no link for: another
-    /// may have it.
+    /// Overrides of single links that match no link of their table. Another table may have the
+    /// link.
     strangers: Vec<Stranger>,
 }
 
-/// A name or pattern of `only` without a link, and the error that it is.
+/// An entry of `only` that matches no link, and the error to report for it.
 struct Stranger {
     pattern: String,
     error: ScenarioError,
 }
 
-/// Links that tables with `{i}` or `via` make, at most, in one file.
+/// Largest number of links that the tables with `{i}` or `via` of one file make.
 const MAX_LINKS: usize = 65_535;
 
-/// One of the links: the number of its chain, its place in the chain from 1 on, its ends.
+/// One link: the number of its chain, its place in the chain from 1, and its ends.
 struct Link {
     chain: Option<u64>,
     place: usize,
@@ -111,7 +112,7 @@ impl Spreader<'_> {
         let is_wrong = |key: &str, right: fn(&DeValue<'_>) -> bool| {
             table.get(key).is_some_and(|value| !right(value.get_ref()))
         };
-        // What is no value of its key is refused when the file is read.
+        // Invalid values are left as they are: reading the file reports them.
         if is_wrong("enabled", |value| value.as_bool().is_some())
             || is_wrong("only", |value| value.is_table())
         {
@@ -139,7 +140,7 @@ impl Spreader<'_> {
             None if name.as_ref().is_some_and(is_numbered) || is_numbered(&from) && is_numbered(&to) => {
                 self.chains(&from, &[], &to)?
             }
-            // One link, or one for each node of a pattern or group, all of one name.
+            // One link, or one for each node of a pattern or group; all have the same name.
             None => vec![Link { chain: None, place: 1, ends: [owned(&from), owned(&to)] }],
         };
         let names = match &name {
@@ -162,8 +163,9 @@ impl Spreader<'_> {
         Ok(links.into_iter().zip(&names).map(own).collect())
     }
 
-    /// Lays settings of a single link over it. In a file a name wins over a pattern; what is set
-    /// from outside wins over the file, and what is set later over what is set earlier.
+    /// Applies the settings of single links to a link. In the file, an exact name takes precedence
+    /// over a pattern. Overrides take precedence over the file, and later overrides over earlier
+    /// ones.
     fn settle<'t, 's: 't>(
         &self,
         own: &mut DeTable<'s>,
@@ -183,7 +185,7 @@ impl Spreader<'_> {
         values.into_iter().for_each(|(_, path, value)| put(own, &path, value));
     }
 
-    /// One chain from `from` to `to`, or one for each number that `{i}` stands for at the ends.
+    /// One chain from `from` to `to`, or one for each number that `{i}` stands for.
     fn chains(&mut self, from: &Said<'_>, via: &[Said<'_>], to: &Said<'_>) -> Spread<Vec<Link>> {
         let numbered = [from, to].into_iter().find(|end| is_numbered(end));
         let chains: Vec<Option<u64>> = match numbered {
@@ -194,11 +196,13 @@ impl Spreader<'_> {
         for chain in chains {
             let mut way = vec![self.end(from, chain)?];
             for name in via {
+                // Checked within the loop, so that a huge count is refused before its links are
+                // made.
                 self.has_room(from, links.len() + way.len())?;
                 way.extend(self.between(name, chain)?.into_iter().map(|node| (node, name.1.clone())));
             }
             let end = self.end(to, chain)?;
-            // The last node of a row in `via` may be the end.
+            // The end may be the last node of a row in `via`.
             if !is_last(to) || way.last().is_none_or(|(node, _)| *node != end.0) {
                 way.push(end);
             }
@@ -210,7 +214,7 @@ impl Spreader<'_> {
         Ok(links)
     }
 
-    /// The file may make this number of links more.
+    /// Checks that `more` further links do not exceed the limit.
     fn has_room(&self, at: &Said<'_>, more: usize) -> Spread<()> {
         if self.made + more <= MAX_LINKS {
             return Ok(());
@@ -235,7 +239,7 @@ impl Spreader<'_> {
         }
     }
 
-    /// The nodes that a name in `via` means.
+    /// The nodes that a name in `via` stands for.
     fn between(&self, name: &Said<'_>, chain: Option<u64>) -> Spread<Vec<String>> {
         if name.0.contains('*') {
             let message = format!("`{}` is a pattern, and a chain has its nodes in order", name.0);
@@ -265,7 +269,7 @@ impl Spreader<'_> {
         self.fault(name, message, Some("give both `[[nodes]]` the same number of nodes or rows".to_owned()))
     }
 
-    /// The table `[[nodes]]` of a name with `{i}`.
+    /// The table `[[nodes]]` with this name, which contains `{i}`.
     fn nodes_of(&self, (name, span): &Said<'_>) -> Spread<&NodesSection> {
         if let Some(nodes) = self.nodes.iter().find(|nodes| nodes.name == name.replace("{n}", "{j}")) {
             return Ok(nodes);
@@ -280,7 +284,7 @@ impl Spreader<'_> {
         )
     }
 
-    /// The names of the links, all different.
+    /// The names of the links, which must all differ.
     fn names(&self, name: &Said<'_>, links: &[Link]) -> Spread<Vec<String>> {
         let named = |link: &Link| {
             let place = link.place.to_string();
@@ -304,7 +308,8 @@ impl Spreader<'_> {
         self.fault(name, message, Some(hint))
     }
 
-    /// Each entry of `only` is about a link that the table makes, and about how that link is.
+    /// Checks that each entry of `only` matches a link of the table, and changes only keys that
+    /// describe a link.
     fn only(&mut self, table: &DeTable<'_>, names: &[Option<String>]) -> Spread<()> {
         let Some(only) = table.get("only").and_then(|only| only.get_ref().as_table()) else { return Ok(()) };
         for (pattern, settings) in only {
@@ -322,6 +327,8 @@ impl Spreader<'_> {
                 let error =
                     self.fault(&said, format!("no link of this table has the name `{}`", said.0), Some(hint));
                 let Err(error) = error else { return error };
+                // An override applies to all tables of links: it is an error only if no table has
+                // such a link.
                 if matches!(error.place, Place::Override(_)) {
                     self.strangers.push(Stranger { pattern: said.0.to_owned(), error });
                     continue;
@@ -347,20 +354,20 @@ impl Spreader<'_> {
     }
 }
 
-/// Names of links in a hint, at most.
+/// Largest number of link names in a hint.
 const SHOWN: usize = 10;
 
-/// Keys that say which links there are, and not how they are.
+/// Keys that determine which links there are; `only` cannot change them for a single link.
 const OF_TABLE: [&str; 6] = ["name", "from", "to", "via", "only", "enabled"];
 
-/// Settings of single links, by names or patterns.
+/// The settings of single links, by name or pattern.
 fn singles<'t, 's>(table: &'t DeTable<'s>) -> impl Iterator<Item = (&'t str, &'t DeTable<'s>)> {
     let only = table.get("only").and_then(|only| only.get_ref().as_table());
     let settings = only.into_iter().flatten();
     settings.filter_map(|(name, settings)| Some((&**name.get_ref(), settings.get_ref().as_table()?)))
 }
 
-/// It means the last node of a row.
+/// Whether the name stands for the last node of a row.
 fn is_last(said: &Said<'_>) -> bool {
     said.0.contains("{n}")
 }
@@ -381,7 +388,8 @@ fn text<'t>(node: &'t Node<'_>) -> Option<Said<'t>> {
     Some((node.get_ref().as_str()?, node.span()))
 }
 
-/// The names in `via`, if the table has it; `None` if it is no name and no list of names.
+/// The names in `via`, if the table has it; `None` if the value is neither a name nor a list of
+/// names.
 fn via<'t>(table: &'t DeTable<'_>) -> Option<Option<Vec<Said<'t>>>> {
     match table.get("via") {
         None => Some(None),
@@ -396,7 +404,7 @@ fn set(table: &mut DeTable<'_>, key: &'static str, (value, span): (String, Range
     table.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, DeValue::String(value.into())));
 }
 
-/// Calls `each` with the path and the value of everything in a table that is no table itself.
+/// Calls `each` with the path and the value of every leaf of a table.
 fn leaves<'t, 's>(
     table: &'t DeTable<'s>,
     path: &mut Vec<&'t Spanned<DeString<'s>>>,
@@ -412,7 +420,7 @@ fn leaves<'t, 's>(
     }
 }
 
-/// Sets a value at a path of keys.
+/// Sets the value at a path of keys, and creates the tables on the way.
 fn put<'s>(table: &mut DeTable<'s>, path: &[&Spanned<DeString<'s>>], value: &Node<'s>) {
     let [key, rest @ ..] = path else { return };
     if rest.is_empty() {

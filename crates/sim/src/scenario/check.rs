@@ -1,5 +1,4 @@
-//! From what was said to what it means: every name is bound, every value is legal, or there is one
-//! error.
+//! Checks a scenario file: binds every name and validates every value, or reports one error.
 
 mod deployment;
 mod emulation;
@@ -43,13 +42,13 @@ use crate::packet::{IpVersion, NodeId};
 type Checked<T> = Result<T, ScenarioError>;
 
 impl Source {
-    /// Reads the scenario. A sweep is left aside: see [`Source::points`].
+    /// Reads and checks the scenario. A sweep is ignored: see [`Source::points`].
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         self.scenario_of(&|| self.tree())
     }
 
-    /// [`Source::scenario`] without parsing the text: `parsed` is [`Source::parsed`] of a source
-    /// with the same text, of which many scenarios are made.
+    /// [`Source::scenario`] without parsing the text again. `parsed` is [`Source::parsed`] of a
+    /// source with the same text; it is shared when many scenarios are made of one file.
     ///
     /// # Errors
     /// As [`Source::scenario`].
@@ -57,17 +56,17 @@ impl Source {
         self.scenario_of(&|| self.changed(parsed.clone()))
     }
 
-    /// The seed that the scenario has, which it need not be able to run for.
+    /// The seed of the scenario. The rest of the scenario need not be runnable.
     ///
     /// # Errors
-    /// As for keys and values that are not legal by themselves.
+    /// If a key is unknown or a value is invalid on its own.
     pub fn seed(&self) -> Result<u64, ScenarioError> {
         let file: Result<FileConfig, _> = text::read_tree(&self.tree()?);
         Ok(file.map_err(|error| self.error_at_span(error))?.seed)
     }
 
-    /// The scenario of a tree, which is made again if its places are asked for: most scenarios have
-    /// no error.
+    /// Checks the scenario of a tree. `tree` makes the tree again if an error needs positions: most
+    /// scenarios have no error, so the tree is consumed first.
     pub(super) fn scenario_of<'s>(&'s self, tree: &dyn Fn() -> Checked<Tree<'s>>) -> Checked<Scenario> {
         let whole = || chain::spread(self, topology::grow(self, tree()?)?);
         let read = text::read_tree(&whole()?).map_err(|error| self.error_at_span(error));
@@ -93,7 +92,7 @@ impl Source {
 }
 
 impl Scenario {
-    /// Gives back what growing lists have too much: a sweep holds thousands of scenarios.
+    /// Releases unused capacity of lists: a sweep holds thousands of scenarios.
     fn shrink(&mut self) {
         let Self { nodes, links, transfers, traffic, resolved, .. } = self;
         nodes.shrink_to_fit();
@@ -109,23 +108,23 @@ impl Scenario {
 
 struct Checker<'s> {
     source: &'s Source,
-    /// Makes the tree.
+    /// Makes the tree again.
     whole: &'s dyn Fn() -> Checked<Tree<'s>>,
-    /// What it has made, once it is asked for.
+    /// The tree, once it has been asked for.
     tree: OnceCell<Tree<'s>>,
-    /// Number of `[[node]]`.
+    /// Number of tables `[[node]]`.
     said: usize,
-    /// Number of nodes of each `[[nodes]]`, which come after them.
+    /// Number of nodes of each `[[nodes]]` table; these nodes follow those of `[[node]]`.
     members: Vec<usize>,
     nodes: BTreeMap<String, NodeId>,
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
     pools: BTreeMap<String, BuffersOptions>,
-    /// The first link of each `[[link]]`, which may make none, one or several, each there and back;
-    /// and the number of links.
+    /// Index of the first link of each table `[[link]]`, followed by the number of links. A table
+    /// makes any number of links, each in both directions.
     first_links: Vec<usize>,
-    /// Where the axes of the file's own sweep stand, once it is asked for: the tree of a point has
-    /// them no more.
+    /// Positions of the axes of the file's own sweep, once they have been asked for. The tree of a
+    /// point no longer has the sweep.
     axes: OnceCell<Vec<Range<usize>>>,
 }
 
@@ -144,7 +143,8 @@ impl<'s> Checker<'s> {
         Err(self.error(path, message.into(), hint))
     }
 
-    /// What was read from a file, which errors call `what`.
+    /// Turns the result of reading another file into an error of the scenario; `what` names that
+    /// file.
     fn of_file<T>(&self, path: &[Step], what: &str, read: Result<T, TraceFault>) -> Checked<T> {
         read.or_else(|fault| match fault {
             TraceFault::Wrong(error) => Err(error),
@@ -160,7 +160,8 @@ impl<'s> Checker<'s> {
         self.source.error_at(self.tree(), path, message, hint.map(str::to_owned))
     }
 
-    /// Where the file says what a path means: a node of `[[nodes]]` has no section of its own.
+    /// The path of the table that describes a path's value: a node of `[[nodes]]` has no table of
+    /// its own.
     fn section_of<'p>(&self, path: &'p [Step]) -> Cow<'p, [Step]> {
         let [Step::Key(key), Step::Index(node), rest @ ..] = path else { return Cow::Borrowed(path) };
         match node.checked_sub(self.said) {
@@ -184,7 +185,8 @@ impl<'s> Checker<'s> {
         self.source.is_chosen(self.tree(), path, self.axes.get_or_init(|| self.source.axis_spans()))
     }
 
-    /// An alias with the name of a section would hide the section from overrides and axes.
+    /// Refuses an alias with the name of a section: it would hide the section from overrides and
+    /// axes.
     fn aliases(&self, names: impl Iterator<Item = String>) -> Checked<()> {
         for name in names {
             let hides = match name.as_str() {
@@ -221,8 +223,8 @@ impl<'s> Checker<'s> {
         let (links, group_links) = self.links(&file)?;
         self.interfaces(&file, &mut nodes, &links)?;
         for section in &mut file.link {
-            // Without reordering it means nothing, and alone it is not legal. The default need not
-            // be said.
+            // Without reordering, `lateness` is invalid, so the resolved scenario leaves it out.
+            // The default value is left out too.
             let means = section.reordering.0 > 0.0;
             section.lateness = section.lateness.filter(|span| means && *span != fifty_ms());
         }
@@ -273,9 +275,10 @@ impl<'s> Checker<'s> {
             scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
         }
         scenario.random_events = self.random_events(&scenario)?;
-        // Groups of nodes are said once.
+        // The resolved scenario lists groups of nodes as tables `[[nodes]]`, not as single nodes.
         scenario.resolved.node.truncate(self.said);
-        // Where nodes that move start is another matter in each run.
+        // The start of a moving node differs between runs, so it is not part of the resolved
+        // scenario.
         for (node, said) in scenario.resolved.node.iter_mut().zip(said) {
             node.position = node.position.filter(|_| said);
         }
@@ -322,8 +325,8 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    /// A profile that nothing names is a misspelt one, unless profiles are selected from outside;
-    /// then it is left out.
+    /// Refuses a profile that no section names: it is probably misspelt. If profiles are selected
+    /// from outside, an unused profile is removed instead.
     fn unused_profiles(&self, scenario: &mut Scenario) -> Checked<()> {
         let file = &scenario.resolved;
         let transfers = file.transfer.iter();
@@ -364,7 +367,7 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    /// The number of gateways for each transfer with `gateways = "best"`.
+    /// Replaces `gateways = "best"` of each transfer by a number.
     fn advise(&self, scenario: &mut Scenario) -> Checked<()> {
         for transfer in 0..scenario.transfers.len() {
             let i = scenario.transfers[transfer].section;
@@ -446,8 +449,8 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// The entry of a table `[kind.NAME]` by its name, which stands at `path`; errors call it a
-    /// `noun`.
+    /// The entry of a table `[kind.NAME]` with a name that is given at `path`. Errors call the
+    /// entry a `noun`.
     fn named<'n, T>(
         &self,
         path: &[Step],
@@ -462,7 +465,7 @@ impl<'s> Checker<'s> {
         self.fault(path, format!("there is no {noun} `{kind}.{name}`"), Some(&hint))
     }
 
-    /// The node of a name, which stands at `path`.
+    /// The node with a name that is given at `path`.
     fn node(&self, path: &[Step], name: &str) -> Checked<NodeId> {
         if let Some(node) = self.nodes.get(name) {
             return Ok(*node);
@@ -472,13 +475,13 @@ impl<'s> Checker<'s> {
         self.fault(path, format!("there is no node `{name}`"), Some(&hint))
     }
 
-    /// The file or an override has exactly this key.
+    /// Whether the file or an override has exactly this key.
     fn is_given(&self, path: &[Step]) -> bool {
         self.source.has(self.tree(), path)
     }
 
-    /// Every node can be reached from the first, over links in any direction, in the scenario's
-    /// first run.
+    /// Checks that every node can be reached from the first, over links in any direction, in the
+    /// first run of the scenario.
     fn connected(&self, scenario: &Scenario, drawn: &Drawn) -> Checked<()> {
         if scenario.deployment.as_ref().is_some_and(|deployment| !deployment.section.connected) {
             return Ok(());

@@ -1,9 +1,8 @@
-//! Where nodes are: groups of nodes with a generator of places, and what is drawn anew for each
-//! run.
+//! Positions of nodes: groups of nodes with a placement, and positions that are drawn for each run.
 //!
-//! A [`Deployment`] is the recipe; [`Deployment::draw`] makes of it the [`Drawn`] places and groups
-//! of one run. The stream is `("deployment", "places")` of the seed and of the placement, which is
-//! the run unless `placements` says otherwise.
+//! A [`Deployment`] is the description; [`Deployment::draw`] draws the positions and groups of one
+//! run ([`Drawn`]). The random stream is `("deployment", "places")` of the seed and the placement.
+//! The placement is the number of the run unless `placements` says otherwise.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -23,63 +22,64 @@ use crate::packet::NodeId;
 use crate::radio::Position;
 use crate::random::Stream;
 
-/// Nodes of one scenario at most.
+/// Largest number of nodes in a scenario.
 pub(super) const MAX_NODES: usize = 0xfffd;
 
-/// Nodes that are alike.
+/// A group of similar nodes.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodesSection {
-    /// Name of each node: `{i}` stands for its number, as in "n{i}". With rows, `{i}` stands for
-    /// the number of the row and `{j}` for the number in the row, from 1 on, as in "r{i}-{j}".
+    /// Name of each node. `{i}` stands for its number, as in "n{i}". With rows, `{i}` stands for
+    /// the number of the row and `{j}` for the number in the row, from 1, as in "r{i}-{j}".
     pub name: String,
-    /// Number of nodes; 0 leaves them out, and the links whose end is the `name` given here. A list
-    /// has the number of nodes in each of several rows: `[2, 2, 2]`.
+    /// Number of nodes. A list gives the number of nodes in each of several rows: `[2, 2, 2]`. 0
+    /// removes the nodes, and the links with this `name` as an end.
     pub count: Count,
     /// Number of the first node, or of the first row.
     #[serde(default = "one")]
     pub first: u32,
-    /// What the nodes are.
+    /// Role of the nodes.
     #[serde(default = "node")]
     pub kind: NodeKind,
-    /// Their energy level, for the gateway table of SET.
+    /// Energy level in the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
-    /// The profile by which they cache TCP segments for others; they do not if none is given, or
-    /// "off".
+    /// Name of the profile for distributed TCP caching: the nodes cache TCP segments that they
+    /// forward. Without a profile, or with "off", they do not cache.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
-    /// The pool for the send buffers of each node's connections.
+    /// Name of the pool for the send buffers of each node's connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<String>,
-    /// What stands for their transports: the simulator, or the kernel behind a TUN device for each.
+    /// Whether the transport protocols of the nodes are simulated, or run in a Linux kernel behind
+    /// a TUN device for each node.
     #[serde(default, skip_serializing_if = "HostKind::is_default")]
     pub host: HostKind,
-    /// The network namespace of each TUN device: `{i}` stands for the number of the node. Only with
+    /// Network namespace of each TUN device; `{i}` stands for the number of the node. Only with
     /// `host = "tun"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// Where they are: a generator. Nodes with a place are on the air.
+    /// Placement of the nodes. Placed nodes are on the radio or Wi-Fi channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceName>,
-    /// How each of them moves. Nodes that move are on the air, also without a `place`.
+    /// How each node moves. Moving nodes are on the channel even without a `place`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobility: Option<MobilityName>,
-    /// macCslPeriod of each of them, in place of that in `csl` of `[radio]`: "0 s" for nodes that
-    /// never sleep.
+    /// macCslPeriod of each node, in place of the period in `csl` of `[radio]`; "0 s" for nodes
+    /// that never sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csl_period: Option<Span>,
 }
 
-/// How many nodes there are.
+/// Number of nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a number of nodes, or a list with the number of nodes in each row")]
 pub enum Count {
-    /// Nodes with one number each.
+    /// Nodes with consecutive numbers.
     Nodes(u32),
-    /// Rows of nodes, and the nodes in each.
+    /// Rows of nodes, with the number of nodes in each.
     Rows(Vec<u32>),
 }
 
@@ -91,82 +91,83 @@ fn node() -> NodeKind {
     NodeKind::Node
 }
 
-/// A generator of places, in metres east and north of the origin.
+/// Placement of nodes, in metres east and north of the origin.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PlaceName {
-    /// Here: a place for each node, in order.
+    /// Given coordinates, one pair for each node, in order.
     At(#[serde(deserialize_with = "super::node::places")] Vec<[f64; 2]>),
-    /// Evenly at random in a rectangle, drawn anew for each run.
+    /// Uniformly random in a rectangle, drawn anew for each run.
     Random {
         /// Width of the rectangle.
         width: Length,
         /// Height of the rectangle.
         height: Length,
-        /// Its south-west corner.
+        /// South-west corner of the rectangle.
         #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
     },
-    /// In a row.
+    /// On a line at equal distances.
     Line {
-        /// Place of the first node.
+        /// Position of the first node.
         #[serde(default, deserialize_with = "super::node::place")]
         start: [f64; 2],
-        /// From each node to the next.
+        /// Vector from each node to the next.
         #[serde(deserialize_with = "super::node::place")]
         step: [f64; 2],
     },
-    /// In rows of a grid, from the south-west corner on.
+    /// On a grid, row by row from the south-west corner.
     Grid {
-        /// Place of the first node.
+        /// Position of the first node.
         #[serde(default, deserialize_with = "super::node::place")]
         start: [f64; 2],
-        /// Nodes in a row, at least 1.
+        /// Number of nodes in a row, at least 1.
         columns: u32,
-        /// Distance of neighbours in a row, and of rows.
+        /// Distance between neighbours in a row, and between rows.
         spacing: Length,
     },
-    /// Evenly on a circle, the first node in the east.
+    /// Evenly spaced on a circle, the first node in the east.
     Star {
         /// Centre of the circle.
         #[serde(default, deserialize_with = "super::node::place")]
         centre: [f64; 2],
-        /// Its radius.
+        /// Radius of the circle.
         radius: Length,
     },
-    /// A tree around a root that is not one of the nodes: each level on a circle of its own, evenly
-    /// spread.
+    /// A tree around a root that is not one of these nodes. Each level is on its own circle, evenly
+    /// spaced.
     Tree {
-        /// Place of the root.
+        /// Position of the root.
         #[serde(default, deserialize_with = "super::node::place")]
         root: [f64; 2],
-        /// Children of the root and of each node, at least 1.
+        /// Number of children of the root and of each node, at least 1.
         children: u32,
         /// Distance between the circles of two levels.
         spacing: Length,
     },
-    /// On Vogel's spiral, evenly dense in a circle.
+    /// On Vogel's spiral: evenly dense in a circle.
     Sunflower {
         /// Centre of the circle.
         #[serde(default, deserialize_with = "super::node::place")]
         centre: [f64; 2],
-        /// Its radius, on which the last node is.
+        /// Radius of the circle, which is the distance of the last node.
         radius: Length,
     },
 }
 
-/// What holds for the places that are drawn.
+/// Options for positions that are drawn at random.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DeploymentSection {
-    /// Number of different placements, in turn over the runs; 0 for one of its own in each run.
+    /// Number of different placements, which runs use in turn. 0 draws a new placement for each
+    /// run.
     pub placements: u64,
-    /// Draw again until all nodes on the air that do not move are connected over hops within the
-    /// range of the radio.
+    /// Whether positions are drawn again until all stationary nodes on the channel are connected
+    /// over hops within radio range.
     pub connected: bool,
-    /// Draws after which a run fails, 1 to 1,000,000.
+    /// Number of draws after which a run fails, 1 to 1,000,000.
     pub tries: u32,
 }
 
@@ -176,88 +177,88 @@ impl Default for DeploymentSection {
     }
 }
 
-/// Nodes that are chosen once all places are known.
+/// A group of nodes that are chosen after all positions are known.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum GroupName {
-    /// The nodes nearest to an event, nearest first. The event is at a node that is drawn anew for
-    /// each run.
+    /// The nodes nearest to an event, nearest first. The event takes place at a node that is drawn
+    /// anew for each run.
     Nearest {
         /// Number of nodes, at least 1.
         count: u32,
-        /// Hops from the event's node to `of`, at least 1. A deployment without such a node is
-        /// drawn again.
+        /// Number of hops between the event's node and `of`, at least 1. A deployment without such
+        /// a node is drawn again.
         hops: u32,
-        /// The node from which hops are counted; it is never chosen.
+        /// Node from which hops are counted. It is never chosen.
         of: String,
     },
-    /// The nodes at which a second interface shortens the paths of all nodes most, one after the
+    /// Nodes at which a second interface shortens the paths of all nodes most, chosen one after the
     /// other.
     ShortenPaths {
-        /// Number of nodes; 0 for an empty group.
+        /// Number of nodes; 0 makes an empty group.
         count: u32,
-        /// The node to which all paths lead; it is never chosen.
+        /// Destination of all paths. It is never chosen.
         to: String,
     },
-    /// Any nodes, drawn anew for each run.
+    /// Random nodes, drawn anew for each run.
     Random {
-        /// Number of nodes; 0 for an empty group.
+        /// Number of nodes; 0 makes an empty group.
         count: u32,
-        /// A node that is never chosen.
+        /// Node that is never chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         except: Option<String>,
     },
 }
 
-/// The recipe.
+/// Description of positions and groups, from which each run draws its own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Deployment {
-    /// See [`DeploymentSection`].
+    /// Options of the draws.
     pub section: DeploymentSection,
-    /// Range of the radio in metres.
+    /// Radio range in metres.
     pub range: f64,
-    /// The nodes on the air, in order.
+    /// The nodes on the channel, in order.
     pub sites: Vec<(NodeId, Site)>,
-    /// The nodes that move, in order: places need not connect them.
+    /// The moving nodes, in order. The positions drawn need not connect them.
     pub mobile: Vec<NodeId>,
-    /// The groups by name; nodes as indices into `sites`.
+    /// The groups by name. Nodes are indices into `sites`.
     pub groups: Vec<(String, Choice)>,
 }
 
-/// Where a node is.
+/// Position of a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Site {
-    /// In every run here.
+    /// Fixed in all runs.
     At(Position),
-    /// Anywhere in a rectangle: its south-west corner, width and height.
+    /// Uniformly random in a rectangle, given by its south-west corner, width and height in metres.
     Within(Position, f64, f64),
 }
 
-/// How the nodes of a group are chosen; nodes as indices into [`Deployment::sites`].
+/// Rule by which the nodes of a group are chosen. Nodes are indices into [`Deployment::sites`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// See [`GroupName::Nearest`].
     Nearest {
         /// Number of nodes.
         count: usize,
-        /// Hops between event and `of`.
+        /// Number of hops between the event and `of`.
         hops: u32,
-        /// The node that hops are counted from.
+        /// Node from which hops are counted.
         of: usize,
     },
     /// See [`GroupName::ShortenPaths`].
     ShortenPaths {
         /// Number of nodes.
         count: usize,
-        /// Where the paths lead.
+        /// Destination of the paths.
         to: usize,
     },
     /// See [`GroupName::Random`].
     Random {
         /// Number of nodes.
         count: usize,
-        /// A node that is never chosen.
+        /// Node that is never chosen.
         except: Option<usize>,
     },
 }
@@ -273,27 +274,27 @@ impl Choice {
     }
 }
 
-/// The places and groups of one run.
+/// The positions and groups of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Drawn {
-    /// The nodes on the air and where they are, in order.
+    /// The nodes on the channel and their positions, in order.
     pub places: Vec<(NodeId, Position)>,
     /// The nodes of each group, in the order of [`Deployment::groups`].
     pub groups: Vec<Vec<NodeId>>,
 }
 
-/// No draw is as the scenario wants it.
+/// No draw fulfils the conditions of the scenario.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Undrawable {
     nodes: usize,
     tries: u32,
     range: f64,
-    /// The group that lacks nodes in each draw that is connected.
+    /// The group that lacks nodes in every connected draw.
     group: Option<String>,
 }
 
 impl Undrawable {
-    /// What to do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> &'static str {
         match self.group {
             None => {
@@ -326,12 +327,13 @@ impl fmt::Display for Undrawable {
 impl std::error::Error for Undrawable {}
 
 impl Deployment {
-    /// The places and groups of a run.
+    /// Draws the positions and groups of a run.
     ///
     /// # Errors
     ///
-    /// If no draw is as the scenario wants it.
+    /// If no draw fulfils the conditions of the scenario.
     pub fn draw(&self, seed: u64, run: u64) -> Result<Drawn, Undrawable> {
+        // 0 placements: every run has its own.
         let placement = run.checked_rem(self.section.placements).unwrap_or(run);
         let mut random = Stream::new(seed, placement, "deployment", "places");
         let tries = if self.is_fixed() { 1 } else { self.section.tries };
@@ -356,22 +358,23 @@ impl Deployment {
         Err(Undrawable { nodes: self.sites.len(), tries, range: self.range, group: lacking })
     }
 
-    /// Every run has the same places, and no draw decides who is chosen.
+    /// Whether every draw has the same positions, so that a further one cannot help.
     fn is_fixed(&self) -> bool {
         self.sites.iter().all(|(_, site)| matches!(site, Site::At(_)))
     }
 
-    /// All that do not move are connected.
+    /// Whether all stationary nodes are connected.
     fn is_connected(&self, places: &[Position]) -> bool {
         if self.mobile.is_empty() {
             return is_connected(places, self.range);
         }
+        // Moving nodes do not count, since they do not stay where they are.
         let stays = |node: &NodeId| self.mobile.binary_search(node).is_err();
         let still = self.sites.iter().zip(places).filter(|((node, _), _)| stays(node));
         is_connected(&still.map(|(_, place)| *place).collect::<Vec<_>>(), self.range)
     }
 
-    /// The nodes of each group, or the group that there are none for.
+    /// The nodes of each group, or the name of the group that lacks nodes.
     fn choose(
         &self,
         places: &[Position],
@@ -384,6 +387,8 @@ impl Deployment {
             }
             Choice::ShortenPaths { count, to } => Ok(shorten_paths(places, self.range, count, to)),
             Choice::Random { count, except } => {
+                // Its own stream, so that a group does not change the positions or the other
+                // groups.
                 let mut random = Stream::new(seed, placement, "deployment", name);
                 let mut rest: Vec<usize> = (0..places.len()).filter(|i| Some(*i) != except).collect();
                 let mut draw = || rest.swap_remove(random.range(0..=rest.len() as u64 - 1) as usize);
@@ -409,7 +414,7 @@ impl Site {
 }
 
 impl PlaceName {
-    /// Where node `k` of `count` is, counted from 0.
+    /// Position of node `k` of `count`, counted from 0.
     pub(super) fn site(&self, k: u32, count: u32) -> Site {
         let at = |x: f64, y: f64| Site::At(Position::new(x, y));
         let around = |[x, y]: [f64; 2], radius: f64, angle: f64| {
@@ -443,8 +448,8 @@ impl PlaceName {
                 around(root, spacing.0 * f64::from(level), angle)
             }
             Self::Sunflower { centre, radius } => {
-                // Vogel 1979: the radius grows with the root of the number, and the golden angle
-                // lies between two nodes.
+                // Vogel 1979: the radius grows with the square root of the number, and consecutive
+                // nodes are the golden angle apart.
                 let golden = std::f64::consts::PI * (3.0 - 5f64.sqrt());
                 let number = f64::from(k + 1);
                 around(centre, radius.0 * (number / f64::from(count)).sqrt(), number * golden)
@@ -453,7 +458,8 @@ impl PlaceName {
     }
 }
 
-/// Hops of at most `range` metres from each place to the nearest of `ends`, if there is a way.
+/// Number of hops of at most `range` metres from each place to the nearest of `ends`; `None` if
+/// there is no path.
 pub fn hops(places: &[Position], range: f64, ends: &[usize]) -> Vec<Option<u32>> {
     let mut hops = vec![None; places.len()];
     let mut edge: VecDeque<(usize, u32)> = ends.iter().map(|&end| (end, 0)).collect();
@@ -475,8 +481,8 @@ fn is_connected(places: &[Position], range: f64) -> bool {
     places.is_empty() || hops(places, range, &[0]).iter().all(Option::is_some)
 }
 
-/// The places nearest to one that is drawn among those the right number of hops away; `None` if
-/// there is none.
+/// The places nearest to one that is drawn among those at the given number of hops; `None` if there
+/// is none.
 fn nearest(
     places: &[Position],
     range: f64,
@@ -496,8 +502,9 @@ fn nearest(
     Some(nearest)
 }
 
-/// The `count` places that are best given a second interface: each the one that makes the sum of
-/// all ways to the next interface shortest, the ones before it given; of equals the first.
+/// The `count` places that gain most from a second interface. The choice is greedy: each place
+/// minimises the sum of all path lengths to the nearest interface, given the places chosen before.
+/// The first of equal places is taken.
 fn shorten_paths(places: &[Position], range: f64, count: usize, to: usize) -> Vec<usize> {
     let mut ends = vec![to];
     for _ in 0..count {
@@ -526,8 +533,8 @@ impl NodesSection {
         }
     }
 
-    /// The names of the nodes in the row of this number, or of the one node; `None` if there is no
-    /// such row or node.
+    /// The names of the nodes in the row of this number, or of the single node; `None` if there is
+    /// no such row or node.
     pub(super) fn names_in(&self, number: u64) -> Option<Vec<String>> {
         let named = self.name.replace("{i}", &number.to_string());
         let k = usize::try_from(number.checked_sub(self.first.into())?).ok()?;
@@ -546,7 +553,7 @@ impl NodesSection {
         (0..count).map(|k| self.number(k)).collect()
     }
 
-    /// The number of node or row `k`, counted from 0.
+    /// The number of the node or row at index `k`, from 0.
     pub(super) fn number(&self, k: u32) -> u64 {
         u64::from(self.first) + u64::from(k)
     }
@@ -557,7 +564,7 @@ fn in_row(name: &str, count: u32) -> Vec<String> {
 }
 
 impl Count {
-    /// The number of all nodes.
+    /// Number of all nodes.
     pub fn total(&self) -> u32 {
         match self {
             Self::Nodes(count) => *count,

@@ -1,4 +1,5 @@
-//! What a scenario file says of nodes that cache TCP segments for others (distributed TCP caching).
+//! The `[dtc.NAME]` section: nodes that cache TCP segments for other nodes (distributed TCP
+//! caching).
 
 use anabranch_core::dtc::{Chance, Config, Displacement, DuplicateAcks, FlyingStart, Ratio};
 #[cfg(feature = "schema")]
@@ -7,70 +8,70 @@ use serde::{Deserialize, Serialize};
 
 use super::units::{Probability, Span};
 
-/// How a node caches. Whatever is not given is as the algorithm has it.
+/// Options of a caching node. The algorithm provides the keys that are not given.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DtcProfile {
-    /// The paper's algorithm, or ours.
+    /// Caching algorithm.
     pub algorithm: Algorithm,
-    /// Segments that the node can cache, over all its connections.
+    /// Number of segments that the node can cache, over all connections, 0 to 65,535.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_segments: Option<u32>,
-    /// Chance that a segment displaces one that is not locked.
+    /// Probability that a new segment replaces one that is not locked, rounded to thousandths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_probability: Option<Probability>,
-    /// Hop-by-hop reliable SYN with a first measurement of the round trip.
+    /// Hop-by-hop reliable SYN, which also gives a first measurement of the round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flying_start: Option<bool>,
-    /// Whether an acknowledgement without SACK that asks for the cached segment is answered by it
-    /// (action 3.2 of the paper, which its authors would leave out).
+    /// Whether the node answers an acknowledgement without SACK that asks for the cached segment
+    /// with that segment (action 3.2 of the paper, which its authors would leave out).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_acks: Option<bool>,
-    /// Whether a segment may displace a locked one: `never`, or one of the same connection with a
-    /// lower sequence number (erratum D14).
+    /// Replacement of a locked segment: "never", or "by-lower" for a segment of the same connection
+    /// with a lower sequence number (erratum D14).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub displacement: Option<DisplacementName>,
-    /// The local retransmission time-out in smoothed local round trips, 0.1 to 60 (erratum D16).
+    /// Local retransmission time-out in smoothed local round trips, 0.1 to 60 (erratum D16).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_rto: Option<f64>,
-    /// How many local round trips must have passed since a segment was sent before actions 3.2 and
-    /// 3.3 repeat it, 0 to 60 (erratum D11).
+    /// Least age of a transmission, in local round trips, before actions 3.2 and 3.3 repeat the
+    /// segment, 0 to 60 (erratum D11).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<f64>,
-    /// Connections whose state is kept, at least 1.
+    /// Number of connections whose state is kept, 1 to 1,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
-    /// A connection that was silent for so long is forgotten.
+    /// Silence after which a connection is forgotten.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
 }
 
-/// What may displace a locked segment.
+/// Condition under which a segment may replace a locked one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DisplacementName {
-    /// Nothing.
+    /// A locked segment is never replaced.
     Never,
-    /// A segment of the same connection with a lower sequence number.
+    /// A segment of the same connection with a lower sequence number may replace it.
     ByLower,
 }
 
-/// Which algorithm a caching node runs.
+/// Algorithm of a caching node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Section IV of the paper.
+    /// The algorithm of section IV of the paper.
     Paper,
-    /// Custody from hop to hop.
+    /// Custody: each hop takes over the responsibility for a segment from the one before.
     #[default]
     Improved,
 }
 
 impl DtcProfile {
-    /// The options, or the key at fault and what is wrong with it.
+    /// The options of the core. An error is the key at fault and the reason.
     pub(super) fn config(&self) -> Result<Config, (&'static str, String)> {
         let base = match self.algorithm {
             Algorithm::Paper => Config::paper(),
@@ -84,7 +85,7 @@ impl DtcProfile {
                     Err((key, format!("expected {} to {}, found {value}", range.start(), range.end())))
                 }
             };
-        // In thousandths, so that a Ratio can hold it.
+        // In thousandths, since a `Ratio` holds integers.
         let factor = |key, value: Option<f64>, default: Ratio, least: f64| match value {
             None => Ok(default),
             Some(value) if (least..=60.0).contains(&value) => {

@@ -1,4 +1,4 @@
-//! Scenarios in real time: which nodes the kernel stands for, and what is done about lag.
+//! Emulation in real time: the nodes whose transports run in the kernel, and the reaction to lag.
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::units::Span;
 use anabranch_core::time::Duration;
 
-/// What stands for a node's transports.
+/// Implementation of a node's transport protocols.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {
-    /// The simulator.
+    /// Simulated by the program.
     #[default]
     Simulated,
-    /// The kernel, behind a TUN device: for `anabranch emulate`.
+    /// The Linux kernel, behind a TUN device: for `anabranch emulate`.
     Tun,
 }
 
@@ -25,42 +25,42 @@ impl HostKind {
     }
 }
 
-/// What is done when the emulation falls behind real time.
+/// Reaction when the emulation falls behind real time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLag {
-    /// It says so.
+    /// Print a warning and continue.
     #[default]
     Warn,
-    /// It ends.
+    /// End the emulation.
     Stop,
 }
 
-/// What holds in real time.
+/// Options of emulation in real time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct EmulationSection {
-    /// How far events may come behind their time.
+    /// Largest tolerated lag of an event behind real time, more than 0.
     pub lag_limit: Span,
-    /// What is done when they come later than that.
+    /// Reaction to a larger lag.
     pub on_lag: OnLag,
 }
 
 impl Default for EmulationSection {
-    /// 50 ms, and a warning: a quarter of the shortest retransmission time-out of Linux, and far
-    /// above what an idle machine shows.
+    /// 50 ms and a warning: a quarter of the shortest retransmission time-out of Linux, and far
+    /// above the lag on an idle machine.
     fn default() -> Self {
         Self { lag_limit: Span(Duration::from_millis(50)), on_lag: OnLag::Warn }
     }
 }
 
-/// The TUN device that stands for a node.
+/// The TUN device of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TunSpec {
-    /// Its name.
+    /// Name of the device.
     pub device: String,
-    /// Its network namespace; that of the program if there is none.
+    /// Network namespace of the device; `None` is that of the program.
     pub netns: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Why a transfer was not delivered.
+//! The reason why a transfer was not delivered.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use crate::apps::set::SetSender;
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
-/// How a transfer stands, as its sender knows it.
+/// State of a transfer at the end of a run, as its sender knows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// Everything was delivered.
     Delivered,
-    /// It was under way when the run ended.
+    /// The transfer was in progress when the run ended.
     UnderWay,
-    /// The connection was not open yet when the run ended.
+    /// The connection was not yet established when the run ended.
     Opening,
-    /// It had not begun when the run ended.
+    /// The transfer had not begun when the run ended.
     NotBegun,
-    /// This node of the two at its ends was down when the run ended.
+    /// One of the two end nodes was down when the run ended; its name.
     Down(String),
-    /// No SYN was answered, and the attempt was given up at this time.
+    /// No SYN was answered, and the sender gave up at this time.
     GivenUp(Instant),
-    /// Nothing was acknowledged for too long, and the connection was closed at this time.
+    /// No acknowledgement arrived for too long, and the sender closed the connection at this time.
     TimedOut(Instant),
     /// The receiver reset the connection at this time.
     Reset(Instant),
@@ -35,12 +35,12 @@ pub enum Ending {
     Refused(Instant),
     /// The sender aborted the connection at this time.
     Aborted(Instant),
-    /// A transfer with a request failed at this time.
+    /// A transfer with a request (end-to-end, split or SET) failed at this time.
     Failed(Failure, Instant),
 }
 
 impl Ending {
-    /// What to do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Delivered => "nothing is to be done",
@@ -86,19 +86,19 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Packets that nodes dropped in a run, for whatever transfer.
+/// Packets that nodes dropped in a run, over all transfers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NodeDrops {
-    /// For want of a route.
+    /// Dropped because there was no route.
     pub no_route: u64,
-    /// With their hop limit used up.
+    /// Dropped because the hop limit was used up.
     pub hop_limit: u64,
-    /// Since they arrived at a node that was down.
+    /// Dropped because the node was down when they arrived.
     pub down: u64,
 }
 
 impl Scenario {
-    /// How each transfer stands after, or during, a run, in the order of [`Scenario::transfers`].
+    /// State of each transfer during or after a run, in the order of [`Scenario::transfers`].
     pub fn endings(&self, planned: &Planned, sim: &Simulation) -> Vec<Ending> {
         let mut endings = vec![Ending::NotBegun; self.transfers.len()];
         for transfer in &planned.transfers {
@@ -141,7 +141,7 @@ impl Scenario {
         }
     }
 
-    /// What the nodes dropped in a run.
+    /// Packets that nodes dropped in a run.
     pub fn node_drops(&self, sim: &Simulation) -> NodeDrops {
         let network = &sim.world().network;
         let nodes = (0..self.nodes.len()).map(|i| network.node_metrics(NodeId(i as u32)));

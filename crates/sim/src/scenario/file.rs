@@ -1,4 +1,4 @@
-//! What a scenario file says, word for word. What it means is [`super::Scenario`].
+//! The keys and values of a scenario file, as written. [`super::Scenario`] is the checked form.
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
@@ -43,106 +43,104 @@ use crate::network::Fragmentation;
 use crate::routing::Metric;
 use crate::world::Failure;
 
-/// A network and what goes on in it.
+/// A scenario: a network and the traffic and events in it.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", schemars(title = "Anabranch scenario"))]
 pub struct FileConfig {
-    /// What it is called in reports.
+    /// Name of the scenario in reports.
     #[serde(default)]
     pub name: String,
-    /// What it is about, for a reader.
+    /// Description of the scenario for its readers. It has no effect on results.
     #[serde(default)]
     pub description: String,
-    /// Root of all random streams, unless the command line says another.
+    /// Seed of all random streams, unless the command line gives another.
     #[serde(default = "one")]
     pub seed: u64,
-    /// The simulation ends at this time if it has not ended before.
+    /// Simulated time at which a run ends if it has not ended before.
     #[serde(default = "an_hour")]
     pub stop: Span,
-    /// What holds for the network as a whole.
+    /// Options of the whole network.
     #[serde(default)]
     pub network: NetworkSection,
-    /// TCP profiles by name; "default" is for those who name none.
-    // In boxes, since a map has room for eleven.
+    /// TCP profiles by name. The profile "default" applies where no profile is named.
+    // Boxed, because a node of a BTreeMap has room for eleven entries, also when it holds one.
     #[serde(default)]
     pub tcp: BTreeMap<String, Box<TcpProfile>>,
-    /// Profiles of caching nodes by name.
+    /// Profiles of caching nodes (distributed TCP caching) by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dtc: BTreeMap<String, DtcProfile>,
-    /// Profiles of RDCA by name.
+    /// RDCA profiles by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rdca: BTreeMap<String, RdcaProfile>,
     /// Pools of send buffers by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub buffers: BTreeMap<String, BuffersProfile>,
-    /// The IEEE 802.15.4 channel of the nodes that have a `position`. A scenario has this or
-    /// `wifi`.
+    /// The IEEE 802.15.4 channel shared by all nodes that have a `position`. A scenario has either
+    /// this section or `wifi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioSection>,
-    /// Packets follow paths that the nodes build, and not static routes. Only with `radio`.
+    /// Multihop paths that the nodes build themselves; they replace static routes. Needs `radio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathsSection>,
-    /// The IEEE 802.11 channel of the nodes that have a `position`.
+    /// The IEEE 802.11 channel shared by all nodes that have a `position`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiSection>,
-    /// Nodes on the IEEE 802.11 channel look for routes when they need them. Only with `wifi` and
-    /// IPv4.
+    /// On-demand routing (AODV) for the nodes on the IEEE 802.11 channel. Needs `wifi` and IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aodv: Option<AodvSection>,
-    /// The nodes.
+    /// Nodes, one a table.
     #[serde(default)]
     pub node: Vec<NodeSection>,
-    /// Groups of nodes that are alike. They come after the nodes of `[[node]]`, in the order of the
-    /// file.
+    /// Groups of similar nodes. They follow the nodes of `[[node]]`, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodesSection>,
-    /// What holds for places that are drawn.
+    /// Options for positions that are drawn at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentSection>,
-    /// Nodes that are chosen once all places are known, by name.
+    /// Named groups of nodes that are chosen after all positions are known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub group: GroupsSection,
-    /// The links between them.
+    /// Links between nodes.
     #[serde(default)]
     pub link: Vec<LinkSection>,
-    /// Nodes and links out of a GraphML file. A scenario that is resolved has them as `[[node]]`
-    /// and `[[link]]`.
+    /// Nodes and links from a GraphML file. The resolved scenario lists them as `[[node]]` and
+    /// `[[link]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologySection>,
-    /// Routes that differ from the shortest.
+    /// Static routes that differ from the shortest path.
     #[serde(default)]
     pub route: Vec<RouteSection>,
-    /// What is carried.
+    /// Data transfers from one node to another.
     #[serde(default)]
     pub transfer: Vec<TransferSection>,
-    /// Packets that sources make as time goes on.
+    /// Traffic sources, which generate packets during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<TrafficSection>,
-    /// What is measured in parts of a run, by name.
+    /// Measurements of parts of a run, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub probe: BTreeMap<String, ProbeSection>,
-    /// What breaks, heals or changes.
+    /// Failures, recoveries and changes of links at given times.
     #[serde(default)]
     pub event: Vec<EventSection>,
-    /// What changes at random.
+    /// Failures and changes of links at random times.
     #[serde(default, rename = "random-event", skip_serializing_if = "Vec::is_empty")]
     pub random_event: Vec<RandomEventSection>,
-    /// What holds in real time; only with a node that is `host = "tun"`.
+    /// Options of emulation in real time. Only with a node that has `host = "tun"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationSection>,
-    /// Names for settings, for `--set` and for axes of a sweep.
+    /// Short names for settings, for `--set` and for axes of a sweep.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub alias: BTreeMap<String, Alias>,
-    /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one
-    /// scenario.
+    /// Axes of a sweep: dotted paths as in `--set`, each with a list of values. Every combination
+    /// of values is one scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<serde_json::Value>>,
 }
 
 impl Default for FileConfig {
-    /// What an empty file says.
+    /// The configuration that an empty file describes.
     fn default() -> Self {
         text::read_tree(&Tree::new(0..0, DeTable::new())).expect("every key has a default")
     }
@@ -156,20 +154,20 @@ fn an_hour() -> Span {
     Span(anabranch_core::time::Duration::from_secs(3600))
 }
 
-/// What holds for the network as a whole.
+/// Options of the whole network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSection {
-    /// The Internet Protocol spoken: 4 (headers of 20 octets) or 6 (40).
+    /// Version of the Internet Protocol: 4 (headers of 20 bytes) or 6 (headers of 40 bytes).
     pub ip: u8,
-    /// Whether a packet that exceeds the next link's MTU is cut there, or dropped.
+    /// What happens to a packet that exceeds the MTU of its next link.
     pub fragmentation: Fragmentation,
-    /// What routing minimises.
+    /// Metric that static routing minimises.
     pub metric: Metric,
-    /// From a failure or recovery until routes follow it.
+    /// Time from a failure or recovery until static routes take it into account.
     pub convergence: Span,
-    /// Hop limit of every packet, 1 to 255.
+    /// Initial hop limit of every packet, 1 to 255.
     pub hop_limit: u8,
 }
 
@@ -191,58 +189,61 @@ impl Default for NetworkSection {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeSection {
-    /// Its name, by which all else calls it.
+    /// Unique name, by which other sections refer to the node.
     pub name: String,
-    /// What it is.
+    /// Role of the node.
     #[serde(default)]
     pub kind: NodeKind,
-    /// Where it is, in metres: east and north of the origin. A node with a position is on the air,
-    /// beside what cables it has; the others are not.
+    /// Coordinates in metres, east and north of the origin. A node with a position is on the radio
+    /// or Wi-Fi channel, in addition to its cables. A node without a position (and without
+    /// `mobility`) is not.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::node::some_place")]
     pub position: Option<[f64; 2]>,
-    /// How it moves. A node that moves is on the air, also without a `position`, and needs `[aodv]`
-    /// or `[paths]`; its cables stay as they are.
+    /// How the node moves. A moving node is on the channel even without a `position`, and needs
+    /// `[aodv]` or `[paths]`. Motion does not affect its cables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mobility: Option<MobilityName>,
-    /// macCslPeriod of this node, in place of that in `csl` of `[radio]`, up to its `max_period`:
-    /// how often the node samples the channel, and sleeps in between. "0 s" for a node that never
-    /// sleeps.
+    /// macCslPeriod of this node: the interval between two samples of the channel, between which
+    /// the node sleeps. It replaces the period in `csl` of `[radio]` and is at most its
+    /// `max_period`. "0 s" stands for a node that never sleeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csl_period: Option<Span>,
-    /// Its energy level, for the gateway table of SET.
+    /// Energy level in the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
-    /// Names of its first-hop neighbours in the low-power network, for the gateway table of SET.
-    /// Where none are given, the nodes of kind "node" next to it are.
+    /// Names of the node's first-hop neighbours in the low-power network, for the gateway table of
+    /// SET. If empty, these are the adjacent nodes of kind "node".
     #[serde(default)]
     pub neighbours: Vec<String>,
-    /// The profile by which it caches TCP segments for others (distributed TCP caching); it does
-    /// not if none is given, or "off". Not for kind "host", which passes nothing on.
+    /// Name of the profile for distributed TCP caching: the node caches TCP segments that it
+    /// forwards. Without a profile, or with "off", it does not cache. Not for kind "host", which
+    /// does not forward.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
-    /// Its interfaces, in order: names of links that begin or end here. Transfers name those that
-    /// they use, and packets keep to the way that begins there, in both directions.
+    /// Interfaces of the node, in order: names of links with an end at this node. Transfers select
+    /// interfaces by these names. The packets of a connection keep to the path that begins at its
+    /// interface, in both directions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<String>,
-    /// The pool for the send buffers of its connections. Without one each connection has what its
-    /// TCP profile says.
+    /// Name of the pool for the send buffers of the node's connections. Without a pool, each
+    /// connection has the buffer of its TCP profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<String>,
-    /// What stands for its transports: the simulator, or the kernel behind a TUN device. Not for
-    /// kind "gateway".
+    /// Whether the transport protocols of the node are simulated, or run in a Linux kernel behind a
+    /// TUN device. Not for kind "gateway".
     #[serde(default, skip_serializing_if = "HostKind::is_default")]
     pub host: HostKind,
-    /// The network namespace of its TUN device; that of the program if none is given. One that does
-    /// not exist is made, and removed in the end.
+    /// Network namespace of the TUN device; that of the program if none is given. A namespace that
+    /// does not exist is created, and removed at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netns: Option<String>,
-    /// The name of its TUN device; "anabranch" and the node's index if none is given.
+    /// Name of the TUN device; "anabranch" followed by the index of the node if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 }
 
 impl NodeSection {
-    /// A node of which nothing else is said.
+    /// A node with this name and kind, and the defaults for all other keys.
     pub fn new(name: impl Into<String>, kind: NodeKind) -> Self {
         Self {
             name: name.into(),
@@ -262,110 +263,118 @@ impl NodeSection {
     }
 }
 
-/// A link, or several that are alike. Both directions are alike, unless `back` says otherwise. Two
-/// nodes have at most one link between them.
+/// A link, or several similar links. `back` describes how the direction from `to` to `from`
+/// differs. Two nodes have at most one link between them.
 ///
-/// With `via` the table makes a chain: a link between each two neighbours from `from` over the
-/// nodes of `via` to `to`. An end with `{i}`, the `name` of `[[nodes]]`, makes one chain for each
-/// of these nodes, in which `{i}` is the same number everywhere; "r{i}-{n}" is the last node of a
-/// row. Without `via` one end may be several nodes, each of which gets such a link: the `name` of
-/// `[[nodes]]`, a pattern such as "n*", or a group, whose nodes each run chooses anew.
+/// With `via` the table describes a chain: a link between each two neighbours on the way from
+/// `from` through the nodes of `via` to `to`. An end with `{i}`, the `name` of `[[nodes]]`, makes
+/// one chain for each of these nodes. `{i}` is then the same number everywhere in the chain, and
+/// "r{i}-{n}" is the last node of a row. Without `via`, one end may stand for several nodes, each
+/// of which gets such a link: the `name` of `[[nodes]]`, a pattern such as "n*", or a group, whose
+/// nodes are chosen anew for each run.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkSection {
-    /// Its name, for paths of `--set` and sweeps. No two links share one. In a chain `{i}` stands
-    /// for the number of the link, from 1 on. Where an end has `{i}`, it stands for the number of
-    /// that node, and `{j}` for that of the link in the chain.
+    /// Unique name, for paths of `--set` and sweeps. In a chain, `{i}` stands for the number of the
+    /// link, from 1. Where an end has `{i}`, it stands for the number of that node, and `{j}` for
+    /// the number of the link in its chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The node at one end, or several.
+    /// Node or nodes at one end.
     pub from: String,
-    /// The nodes between the ends of a chain, in order: names of nodes and of `[[nodes]]`, whose
-    /// nodes are all in the chain. If `from` or `to` has `{i}`, each chain has the node or row of
-    /// its number.
+    /// Nodes between the ends of a chain, in order: names of nodes, or of `[[nodes]]`, all of whose
+    /// nodes are in the chain. If `from` or `to` has `{i}`, each chain takes the node or the row
+    /// with its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
-    /// The node at the other end, or several.
+    /// Node or nodes at the other end.
     pub to: String,
-    /// What differs at single links of a table that makes several: keys of `[[link]]` by the name
-    /// of the link, or by a pattern. A path such as `link.hop3.loss` of `--set` leads here.
+    /// Different values for single links of a table that describes several: keys of `[[link]]` by
+    /// the name of the link or by a pattern. A path of `--set` such as `link.hop3.loss` sets a
+    /// value here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub only: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
-    /// `false` leaves the links of this table out.
+    /// `false` removes the links of this table.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub enabled: bool,
-    /// Rate of each direction. Beside a `trace` that says when packets may leave it need not be
-    /// given, and is no more than what routing and closed forms take the link for; they take the
-    /// mean of the trace if it is not given.
+    /// Transmission rate of each direction. With a `trace` of rates or of transmission times it is
+    /// optional and affects only routing and closed forms, which otherwise use the mean rate of the
+    /// trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Delay of each direction, from the end of transmission to arrival. It need not be given
-    /// beside a `trace` of delays.
+    /// Propagation delay of each direction, from the end of the transmission to the arrival.
+    /// Optional with a `trace` of delays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// What rate or delay follow in time, as files have it; in both directions, unless `back` has a
-    /// `trace`, `rate` or `delay` of its own.
+    /// Files that give rate or delay over time. The trace applies to both directions, unless `back`
+    /// has its own `trace`, `rate` or `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSection>,
-    /// What waits for each transmitter at most.
+    /// Capacity of the queue in front of each transmitter, without the packet in transmission.
+    /// Packets are dropped when the queue is full.
     #[serde(default = "hundred_packets")]
     pub queue: QueueSize,
-    /// How waiting packets are treated.
+    /// Queueing discipline of each transmitter.
     #[serde(default, skip_serializing_if = "is_drop_tail")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "drop-tail")))]
     pub discipline: WordOrTable<DisciplineConfig>,
-    /// A packet of a transport that understands ECN is marked if more than this waits with it. For
-    /// the discipline "drop-tail".
+    /// Queue length above which packets of ECN-capable transports are marked; the packet counts as
+    /// part of the queue. For the discipline "drop-tail".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn_threshold: Option<QueueSize>,
-    /// Largest IP packet in octets.
+    /// Largest IP packet in bytes, at least 68.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u32,
-    /// How packets are lost: a probability, or a table for Gilbert-Elliott.
+    /// Loss of packets: a probability for independent losses, or a Gilbert-Elliott table for
+    /// bursts.
     #[serde(default)]
     pub loss: Loss,
-    /// Factors on the loss by kind of packet.
+    /// Factors on the loss probability by kind of packet, at least 0.
     #[serde(default)]
     pub loss_factors: FactorsSection,
-    /// Given if the link layer acknowledges every packet, for a caching node (`dtc`) at the link's
-    /// beginning: how long after a packet's arrival that node waits for the acknowledgement. The
-    /// link layer repeats nothing, and TCP does not hear of it: without a caching node the key has
-    /// no effect. An acknowledgement takes no time of its own. "off" is the same as no key.
+    /// Time for which a caching node (`dtc`) at the link's beginning waits for a link-layer
+    /// acknowledgement, counted from the arrival of the packet. The key declares that the link
+    /// layer acknowledges every packet but does not retransmit. TCP is not told, so the key has no
+    /// effect without a caching node. An acknowledgement takes no transmission time of its own.
+    /// "off" is the default.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<Span>"))]
     pub link_ack_timeout: Option<Span>,
-    /// Given if the link layer repeats packets that the channel has lost. It cannot stand beside
-    /// `link_ack_timeout`, which is for a link layer that repeats nothing.
+    /// Retransmission by the link layer (ARQ). Excludes `link_ack_timeout`, which declares a link
+    /// layer that does not retransmit.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<ArqSection>"))]
     pub arq: Option<ArqSection>,
-    /// How much longer each packet takes than `delay`, by a distribution.
+    /// Random delay that is added to `delay` for each packet.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<JitterSection>"))]
     pub jitter: Option<JitterSection>,
-    /// Probability that a packet arrives late, and so perhaps behind others.
+    /// Probability that a packet is delayed by up to `lateness`, so that later packets may overtake
+    /// it.
     #[serde(default, skip_serializing_if = "is_never")]
     pub reordering: Probability,
-    /// How late, at most: evenly distributed from 0. Only with `reordering`.
+    /// Largest additional delay of a late packet, evenly distributed from 0. Only with
+    /// `reordering`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Span", extend("default" = "50 ms")))]
     pub lateness: Option<Span>,
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "is_never")]
     pub duplication: Probability,
-    /// From the start of one transmission to that of the next, at least: a radio that waits until
-    /// its packet is out of earshot, some hops on.
+    /// Least time from the start of one transmission to the start of the next. It models a radio
+    /// that waits until its packet has been forwarded out of interference range, some hops further
+    /// on.
     #[serde(default = "at_once", skip_serializing_if = "is_at_once")]
     pub spacing: Span,
-    /// What differs in the direction from `to` to `from`.
+    /// Values that differ in the direction from `to` to `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<BackSection>,
 }
 
 impl LinkSection {
-    /// Names of the files with its traces.
+    /// Names of the trace files of both directions.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         let back = self.back.as_ref().and_then(|back| back.trace.as_ref());
         let traces = self.trace.iter().chain(back);
@@ -406,101 +415,105 @@ fn ethernet_mtu() -> u32 {
     1500
 }
 
-/// What differs in a link's direction back.
+/// Values that differ in the direction from `to` to `from`. A key that is not given is as in the
+/// other direction.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackSection {
-    /// Rate. It does not follow the link's `trace`, if none is given here.
+    /// Transmission rate. If it is given, this direction follows only a `trace` in `back`, not the
+    /// link's.
     pub rate: Option<Rate>,
-    /// Delay. It does not follow the link's `trace`, if none is given here.
+    /// Propagation delay. If it is given, this direction follows only a `trace` in `back`, not the
+    /// link's.
     pub delay: Option<Span>,
-    /// What rate or delay follow in time.
+    /// Files that give rate or delay over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSection>,
-    /// What waits for the transmitter at most.
+    /// Capacity of the queue in front of the transmitter.
     pub queue: Option<QueueSize>,
-    /// How waiting packets are treated.
+    /// Queueing discipline of the transmitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discipline: Option<WordOrTable<DisciplineConfig>>,
-    /// What may wait before packets are marked.
+    /// Queue length above which packets of ECN-capable transports are marked.
     pub ecn_threshold: Option<QueueSize>,
-    /// From the start of one transmission to that of the next.
+    /// Least time from the start of one transmission to the start of the next.
     pub spacing: Option<Span>,
-    /// Whether the link layer repeats packets, or "off".
+    /// Retransmission by the link layer, or "off" for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq: Option<OrOff<ArqSection>>,
-    /// How much longer each packet takes, or "off".
+    /// Random delay that is added to `delay`, or "off" for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<OrOff<JitterSection>>,
-    /// Largest IP packet in octets.
+    /// Largest IP packet in bytes.
     pub mtu: Option<u32>,
-    /// How packets are lost.
+    /// Loss of packets: a probability, or a Gilbert-Elliott table.
     pub loss: Option<Loss>,
-    /// Factors on the loss by kind of packet.
+    /// Factors on the loss probability by kind of packet.
     pub loss_factors: Option<FactorsSection>,
 }
 
-/// A link layer that repeats what its channel has lost (RFC 3366): stop-and-wait. The transmitter
-/// keeps a packet until it has arrived or is given up, so packets arrive in order, and wait behind
-/// one that is repeated. That a packet has arrived or was lost is known for certain, and costs the
-/// other direction nothing.
+/// A link layer that retransmits lost packets (ARQ, RFC 3366): stop-and-wait. The transmitter keeps
+/// a packet until it has arrived or is given up. Packets therefore arrive in order, and later ones
+/// wait behind a retransmission. The model assumes perfect feedback: the transmitter knows whether
+/// each packet has arrived, and the acknowledgement takes no capacity of the other direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ArqSection {
-    /// How often a packet is repeated at most, the persistence: 0 to 10,000.
+    /// Largest number of retransmissions of a packet (its persistence), 0 to 10,000.
     pub limit: u32,
-    /// From the end of a transmission that was lost to the next one.
+    /// Time from the end of a lost transmission to the start of the next attempt.
     pub delay: Span,
 }
 
-/// A distribution of what is added to the delay of each packet: exactly one of `uniform`, `normal`,
-/// `exponential` and `pareto`.
+/// Distribution of the random delay that is added to `delay` for each packet. Exactly one of
+/// `uniform`, `normal`, `exponential` and `pareto` is given.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct JitterSection {
-    /// Evenly from 0 to this.
+    /// Uniform distribution from 0 to this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uniform: Option<Span>,
-    /// Normal, without what is less than 0.
+    /// Normal distribution, truncated to values of at least 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub normal: Option<NormalSection>,
-    /// Exponential with this mean.
+    /// Exponential distribution with this mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exponential: Option<Span>,
-    /// Pareto: many short times and a few long ones.
+    /// Pareto distribution: many short times and a few long ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pareto: Option<ParetoSection>,
-    /// `true` lets packets overtake others that take longer. Otherwise a packet arrives with the
-    /// one before it at the earliest, so that it may take longer than the distribution says.
+    /// `true` lets packets overtake others with a longer delay. Otherwise packets arrive in order:
+    /// a packet arrives no earlier than the one before it, so its delay may exceed the drawn value.
     #[serde(skip_serializing_if = "is_no")]
     pub overtaking: bool,
 }
 
-/// A normal distribution of times, without what is less than 0.
+/// A normal distribution of times, truncated to values of at least 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NormalSection {
-    /// Mean of the whole distribution; that of what is left is longer.
+    /// Mean before truncation. The mean of the truncated distribution is longer.
     pub mean: Span,
-    /// Standard deviation of the whole distribution.
+    /// Standard deviation before truncation.
     pub deviation: Span,
 }
 
-/// A Pareto distribution of times: they are longer than x with the probability (`least`/x)^`shape`.
+/// A truncated Pareto distribution of times. Before truncation, a time exceeds x with probability
+/// (`least`/x)^`shape`.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ParetoSection {
-    /// The shortest time, more than 0.
+    /// Shortest time, more than 0.
     pub least: Span,
-    /// The less, the more long times: more than 0, up to 100. With 1 and less the mean is that of
-    /// `most`.
+    /// Shape, more than 0 and at most 100. A smaller shape gives more long times. For a shape of at
+    /// most 1 the mean is finite only because of `most`.
     pub shape: f64,
-    /// The longest time; the distribution is without what is longer.
+    /// Longest time; the distribution is truncated there.
     #[serde(default = "ten_seconds")]
     pub most: Span,
 }
@@ -509,31 +522,32 @@ fn ten_seconds() -> Span {
     Span(anabranch_core::time::Duration::from_secs(10))
 }
 
-/// What the rate and the delay of a link follow in time. Files are relative to the scenario.
-/// `mahimahi` or `rate` may be given, or neither, and `delay`. Both directions of a link follow a
-/// trace on their own: neither takes what the other could have sent.
+/// Files that give the rate or the delay of a link over time, relative to the scenario. `delay` can
+/// be combined with either `mahimahi` or `rate`. Each direction follows the trace on its own:
+/// neither uses capacity that the other has left.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TraceSection {
-    /// A file in the format of mahimahi: each line is a time in whole milliseconds at which a
-    /// packet of 1500 octets may leave. After the last line all begins anew. Smaller packets share
-    /// what `mm-link` counts as 1504 octets, each with 4 more than its own, and may leave in parts;
-    /// what is not used is lost. Packets wait in the queue until they leave.
+    /// Trace in mahimahi format: each line is a time in whole milliseconds at which a packet of
+    /// 1500 bytes may leave. The trace repeats after its last line. Smaller packets share an
+    /// opportunity, which `mm-link` counts as 1504 bytes; each of them takes 4 bytes more than its
+    /// length and may leave in parts. Unused opportunities are lost. Packets wait in the queue
+    /// until they leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<String>,
-    /// A CSV file with rows `time,rate`, the first at time 0: `0.5,2000000` (seconds and bit/s) or
-    /// `500 ms,2 Mbit/s`. Each rate holds until the next, also for a packet that has begun, and the
-    /// last for ever. At a rate of 0 nothing leaves.
+    /// CSV file with rows `time,rate`, the first at time 0: `0.5,2000000` (seconds and bit/s) or
+    /// `500 ms,2 Mbit/s`. Each rate holds until the next row, also for a packet in transmission;
+    /// the last rate holds to the end. At a rate of 0 nothing is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// A CSV file with rows `time,delay`, the first at time 0: `0.5,0.02` (seconds) or
-    /// `500 ms,20 ms`. A packet has the delay of the moment at which it leaves the transmitter, and
-    /// keeps it; none overtakes those before it.
+    /// CSV file with rows `time,delay`, the first at time 0: `0.5,0.02` (seconds) or
+    /// `500 ms,20 ms`. A packet takes the delay that holds when it leaves the transmitter. Packets
+    /// do not overtake each other when the delay falls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<String>,
-    /// At the time of the last row of `rate` or `delay` all begins anew; its value has no effect
-    /// then.
+    /// Whether `rate` and `delay` repeat: the trace starts again at the time of its last row, whose
+    /// value then has no effect.
     #[serde(skip_serializing_if = "is_no")]
     pub repeat: bool,
 }
@@ -547,7 +561,7 @@ fn is_no(value: &bool) -> bool {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FactorsSection {
-    /// For packets with data, and those that open or close a connection.
+    /// For packets with data, and for packets that open or close a connection.
     pub data: f64,
     /// For pure acknowledgements.
     pub ack: f64,
@@ -561,13 +575,13 @@ impl Default for FactorsSection {
     }
 }
 
-/// How packets are lost.
+/// Loss model of a link.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Loss {
-    /// Each with this probability.
+    /// Independent losses with this probability.
     Bernoulli(Probability),
-    /// In bursts.
+    /// Losses in bursts.
     GilbertElliott(GilbertElliottSection),
 }
 
@@ -577,30 +591,32 @@ impl Default for Loss {
     }
 }
 
-/// A channel of two states. With `good_to_bad` and `bad_to_good` it steps before every packet, and
-/// begins good: a silent link does not change. With `mean_good` and `mean_bad` it changes in time,
-/// whether packets come or not, and is as it is when a packet's transmission begins: each state
-/// lasts for a time of an exponential distribution, and the link begins as it is in the long run.
+/// A channel with a good and a bad state (Gilbert-Elliott). With `good_to_bad` and `bad_to_good`
+/// the state may change before every packet; the channel begins in the good state and does not
+/// change while the link is silent. With `mean_good` and `mean_bad` the state changes over time,
+/// with or without packets, and each state lasts for an exponentially distributed time. A packet
+/// then meets the state at the start of its transmission, and the channel begins in its stationary
+/// distribution.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliottSection {
-    /// Probability to turn bad, per packet.
+    /// Probability per packet of a change from good to bad.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub good_to_bad: Option<Probability>,
-    /// Probability to turn good, per packet.
+    /// Probability per packet of a change from bad to good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad_to_good: Option<Probability>,
-    /// Mean of the times for which it is good, 100 µs or more.
+    /// Mean duration of the good state, at least 100 µs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_good: Option<Span>,
-    /// Mean of the times for which it is bad, 100 µs or more.
+    /// Mean duration of the bad state, at least 100 µs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_bad: Option<Span>,
-    /// Loss probability while good.
+    /// Loss probability in the good state.
     #[serde(default)]
     pub loss_good: Probability,
-    /// Loss probability while bad.
+    /// Loss probability in the bad state.
     #[serde(default = "certain")]
     pub loss_bad: Probability,
 }
@@ -646,45 +662,46 @@ impl JsonSchema for Loss {
     }
 }
 
-/// A route that differs from the shortest.
+/// A static route that differs from the shortest path.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouteSection {
-    /// The node that decides.
+    /// Node at which the route applies.
     pub at: String,
-    /// The destination that this is about.
+    /// Destination of the route.
     pub to: String,
-    /// The neighbour to which packets go.
+    /// Next hop: a neighbour of `at`.
     pub via: String,
-    /// The route is for packets that keep to this interface, by the name of its link; for all
-    /// others if it is not given.
+    /// Interface, by the name of its link. The route then applies only to packets that keep to this
+    /// interface; without this key it applies to all other packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
 }
 
-/// How octets are carried.
+/// Protocol of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferKind {
     /// One TCP connection from end to end, without a request.
     Tcp,
-    /// One Multipath TCP connection from end to end, without a request: a subflow on each of the
-    /// sender's interfaces, or on each of its paths, as `[paths]` has nodes build them, or one over
-    /// the static route.
+    /// One Multipath TCP connection from end to end, without a request. It has a subflow on each of
+    /// the sender's interfaces, or on each path that `[paths]` has the nodes build, or one subflow
+    /// over the static route.
     Mptcp,
-    /// A request, as SET makes it, and then TCP from end to end: the gateways only route and
+    /// A request, as in SET, and then one TCP connection from end to end. Gateways only route and
     /// fragment.
     EndToEnd,
-    /// A request, and then one TCP connection to a gateway and another from there.
+    /// A request, as in SET, and then one TCP connection to a gateway and another from the gateway
+    /// to the receiver.
     Split,
-    /// SET: several of those at once, through several gateways.
+    /// SET: several such split connections at the same time, through several gateways.
     Set,
 }
 
 impl TransferKind {
-    /// It begins with a request, as SET makes it.
+    /// Whether the transfer begins with a request, as in SET.
     pub fn has_request(self) -> bool {
         match self {
             Self::Tcp | Self::Mptcp => false,
@@ -693,107 +710,112 @@ impl TransferKind {
     }
 }
 
-/// The number of gateways that a model finds best.
+/// The number of gateways that the latency model finds best.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Best {
-    /// With the least latency by the closed form.
+    /// The number of gateways with the lowest latency by the closed form.
     Best,
 }
 
-/// Gateways: how many, or which.
+/// The gateways of a transfer: a number or names.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a number of gateways, a list of their names, or \"best\"")]
 pub enum GatewayChoice {
-    /// At most that many; SET chooses.
+    /// At most this number of gateways; SET selects them.
     Count(u32),
-    /// These, the primary first: names, patterns such as "gw*", or the `name` of `[[nodes]]`.
+    /// These gateways, the primary one first: names, patterns such as "gw*", or the `name` of
+    /// `[[nodes]]`.
     Names(Vec<String>),
-    /// As many as the latency model finds best for this file and network. SET only.
+    /// The number of gateways that the latency model finds best for this file and network. SET
+    /// only.
     Best(Best),
 }
 
-/// Octets that are carried from one node to another.
+/// A data transfer from one node to another.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransferSection {
-    /// Its name in reports; "transfer 1", "transfer 2", ... if none is given. With `count`, `{i}`
-    /// stands for the number of each, from 1 on.
+    /// Name in reports; "transfer 1", "transfer 2" and so on if none is given. With `count`, `{i}`
+    /// stands for the number of each transfer, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number of transfers that are alike, 0 for none; one if it is not given.
+    /// Number of identical transfers: one if it is not given, 0 for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// How. Where `--set` or an axis of `[sweep]` chooses, keys of the file that the choice does
-    /// not read are left aside.
+    /// Protocol. If `--set` or an axis of `[sweep]` chooses it, keys in the file that the chosen
+    /// kind does not use are ignored.
     pub kind: TransferKind,
-    /// The sender. `from` or `to` may be the `name` of `[[nodes]]`, such as "n{i}": there is a
+    /// Sender. `from` or `to` may be the `name` of `[[nodes]]`, such as "n{i}": this makes one
     /// transfer for each of these nodes, and `{i}` in `name` stands for the number of the node.
     pub from: String,
-    /// The receiver.
+    /// Receiver.
     pub to: String,
-    /// How much. One of `bytes` and `file` is given, or neither for a transfer of kind "tcp" or
-    /// "mptcp" that never ends.
+    /// Amount of data. Either `bytes` or `file` is given; a transfer of kind "tcp" or "mptcp" may
+    /// have neither and is then unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
-    /// The content of this file, relative to the scenario.
+    /// File whose content is transferred, relative to the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// When it begins.
+    /// Time at which the transfer begins.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// When the sender closes a transfer without `bytes` and `file`; it goes on to the end of the
-    /// simulation if it is not given.
+    /// Time at which the sender closes an unlimited transfer (without `bytes` and `file`); the end
+    /// of the simulation if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// A transfer without `bytes` and `file` that comes and goes, over a new connection each time.
+    /// Switches an unlimited transfer (without `bytes` and `file`) on and off, with a new
+    /// connection each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RepeatSection>,
-    /// Names of the sender's interfaces that it uses. Kind "mptcp" has a subflow on each, at most
-    /// 8, and on all interfaces of the sender if none is given. Kind "tcp" keeps to one: with
-    /// `count`, the transfers take the interfaces in turn. Not for other kinds.
+    /// Names of the sender's interfaces to use. Kind "mptcp" opens a subflow on each, at most 8; on
+    /// all interfaces of the sender if none is given. Kind "tcp" uses one; with `count`, the
+    /// transfers take the interfaces in turn. Not for other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Vec<String>>,
-    /// Port of the receiver; 25000 and so on in the order of the file if none is given. With
-    /// `count`, that of the first. Only for kinds "tcp" and "mptcp".
+    /// Port of the receiver; 25000, 25001 and so on in the order of the file if none is given. With
+    /// `count`, the port of the first transfer. Only for kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The TCP profile of the receiver; that of `tcp` if none is given. Only for kinds "tcp" and
+    /// TCP profile of the receiver; that of `tcp` if none is given. Only for kinds "tcp" and
     /// "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_receiver: Option<String>,
-    /// From this long after `start` on the receiver's application reads nothing more. Only for
-    /// kinds "tcp" and "mptcp".
+    /// Time from `start` after which the receiver's application stops reading. Only for kinds "tcp"
+    /// and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_for: Option<Span>,
-    /// The TCP profile; of each subflow, for kind "mptcp".
+    /// TCP profile of the transfer; for kind "mptcp", of each subflow.
     #[serde(default = "default_profile")]
     pub tcp: String,
-    /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET
-    /// only.
+    /// TCP profile between gateway and receiver; that of `tcp` if none is given. Only for kinds
+    /// "split" and "set".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_wireless: Option<String>,
-    /// The gateways: how many at most, or which, or "best" for as many as the latency model finds
-    /// best; for split 1, or names of which the nearest is taken. Split and SET only.
+    /// Gateways: their largest number, their names, or "best" for the number that the latency model
+    /// finds best; all gateways if it is not given. Kind "split" takes 1, or names of which it uses
+    /// the nearest. Only for kinds "split" and "set".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewayChoice>,
-    /// The gateway through which the request goes, and plain TCP. Not for kinds "tcp" and "mptcp",
-    /// which take routes or paths.
+    /// Gateway over which an end with a link to it sends the request and plain TCP. Without this
+    /// key they follow the static routes. Not for kinds "tcp" and "mptcp", which follow routes or
+    /// paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_gateway: Option<String>,
-    /// Further choices of SET. Not for kinds "tcp" and "mptcp".
+    /// Options of SET. Not for kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<SetSection>,
-    /// Further choices of Multipath TCP. Only for kind "mptcp".
+    /// Options of Multipath TCP. Only for kind "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<MptcpSection>,
 }
 
 impl TransferSection {
-    /// A transfer of which nothing else is said.
+    /// A transfer of this kind between these nodes, with the defaults for all other keys.
     pub fn new(kind: TransferKind, from: impl Into<String>, to: impl Into<String>) -> Self {
         Self {
             name: None,
@@ -820,20 +842,20 @@ impl TransferSection {
     }
 }
 
-/// A transfer that comes and goes. No new connection begins after `stop`.
+/// On and off times of an unlimited transfer. No new connection begins after `stop`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RepeatSection {
-    /// How long each connection is there.
+    /// Duration of each connection.
     pub on: Span,
-    /// From the end of one to the beginning of the next.
+    /// Time from the end of a connection to the start of the next.
     pub off: Span,
-    /// How long after `start` the first begins, within `on` and `off` together.
+    /// Time from `start` to the first connection; at most `on` and `off` together.
     #[serde(default = "at_once")]
     pub offset: Span,
-    /// With `count`: how much later each transfer begins than the one before it, within `on` and
-    /// `off` together.
+    /// With `count`: additional offset of each transfer relative to the one before it; at most
+    /// `on` and `off` together.
     #[serde(default = "at_once")]
     pub stagger: Span,
 }
@@ -846,46 +868,45 @@ fn default_profile() -> String {
     "default".to_owned()
 }
 
-/// What happens to the network.
+/// A change of the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EventAction {
-    /// A node dies: needs `node`; `how` is "silent" if not given.
+    /// A node fails. Needs `node`; `how` is "silent" if it is not given.
     FailNode,
-    /// A node starts again: needs `node`.
+    /// A node starts again. Needs `node`.
     RecoverNode,
-    /// A link goes down, both directions: needs `from` and `to`.
+    /// Both directions of a link go down. Needs `from` and `to`.
     LinkDown,
-    /// A link comes up, both directions: needs `from` and `to`.
+    /// Both directions of a link come up. Needs `from` and `to`.
     LinkUp,
-    /// The direction from `from` to `to` of a link gets another rate: needs `rate`. It holds for
-    /// packets whose transmission has not begun.
+    /// The direction from `from` to `to` of a link gets another rate. Needs `rate`. The new rate
+    /// applies to packets whose transmission has not begun.
     SetRate,
-    /// The direction from `from` to `to` of a cable gets another delay: needs `delay`. A packet
-    /// that has left the transmitter keeps its delay, and none overtakes those before it: with a
-    /// shorter delay the next packets arrive with the last one of the longer delay, or later. Only
+    /// The direction from `from` to `to` of a cable gets another delay. Needs `delay`. Packets that
+    /// have left the transmitter keep their delay, and later packets do not overtake them: after a
+    /// decrease, the next packets arrive no earlier than the last one with the longer delay. Only
     /// `reordering` and `overtaking` of the link let packets overtake.
     SetDelay,
-    /// The direction from `from` to `to` of a cable loses packets in another way: needs `loss`. It
-    /// holds for packets whose transmission has not begun.
+    /// The direction from `from` to `to` of a cable gets another loss model. Needs `loss`. It
+    /// applies to packets whose transmission has not begun.
     SetLoss,
 }
 
-/// Something that happens to the network at a given time. Keys that its action does not need are
-/// refused.
+/// A change of the network at a given time. Keys that the action does not need are refused.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventSection {
-    /// When: before `stop`.
+    /// Time of the event, before `stop`.
     pub at: Span,
-    /// What.
+    /// Kind of change.
     pub action: EventAction,
-    /// The node.
+    /// Node that fails or starts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// How a node dies.
+    /// How the node fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<Failure>,
     /// One end of the link.
@@ -900,7 +921,7 @@ pub struct EventSection {
     /// The new delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// How packets are lost from then on: a probability, or a table for Gilbert-Elliott.
+    /// The new loss model: a probability, or a Gilbert-Elliott table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
 }

@@ -1,4 +1,4 @@
-//! The identity of a run: a digest of all that its results depend on, and of nothing else.
+//! Identity of a run: a digest of everything that its results depend on, and of nothing else.
 
 use std::collections::BTreeMap;
 use std::{fmt, mem};
@@ -8,29 +8,30 @@ use sha2::{Digest, Sha256};
 
 use super::{FileConfig, Policies, Scenario};
 
-/// The version of the program, which is part of every identity.
+/// Version of the program, which is part of every identity.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Fingerprint of the build: SHA-256, in hexadecimal, over the sources of the crates that decide
-/// results and over the entries of the lock file for their dependencies.
+/// Fingerprint of the build: SHA-256 in hexadecimal over the sources of the crates that determine
+/// results, and over the lock file entries of their dependencies.
 pub const BUILD: &str = env!("ANABRANCH_BUILD");
 
-/// The files that a scenario carries, by the names that it gives them.
+/// Contents of the files that a scenario transfers, by their names in the scenario.
 pub type Files = BTreeMap<String, Bytes>;
 
 /// Identity of one run: SHA-256 over the resolved scenario, the digests of its files, version,
-/// build, seed and run.
+/// build, seed and run number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub [u8; 32]);
 
-/// What the identities of all runs of a scenario have in common.
+/// The part of the identity that all runs of a scenario share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Root([u8; 32]);
 
 impl Root {
     fn of(digest: &ScenarioDigest, files: &Files) -> Self {
         let mut hash = Sha256::new_with_prefix(b"anabranch run 3\0");
-        // A length before each part, so that no two lists of parts make one text.
+        // The length precedes each part, so that different lists of parts never give the same
+        // input.
         let mut part = |octets: &[u8]| {
             hash.update((octets.len() as u64).to_le_bytes());
             hash.update(octets);
@@ -45,8 +46,8 @@ impl Root {
         Self(hash.finalize().into())
     }
 
-    /// The same for runs whose results depend on more than a scenario, as those of an experiment on
-    /// what it measures.
+    /// Adds `parts` to the identity, for runs whose results depend on more than the scenario: an
+    /// experiment adds what it measures.
     #[must_use]
     pub fn with<'p>(self, parts: impl IntoIterator<Item = &'p str>) -> Self {
         let mut hash = Sha256::new_with_prefix(b"anabranch run of\0");
@@ -72,9 +73,9 @@ impl Root {
 pub(super) struct ScenarioDigest([u8; 32]);
 
 impl ScenarioDigest {
-    /// Of what a file says once it is resolved. Keys are in the order of their declaration, which
-    /// is the same for all scenarios: sorting them as JSON objects takes longer than everything
-    /// else that identifies a point of a sweep.
+    /// Digest of a resolved file. Keys are hashed in the order of their declaration, which is the
+    /// same for all scenarios. Sorting them as JSON objects would take longer than all other work
+    /// to identify a point of a sweep.
     pub(super) fn of(resolved: &mut FileConfig, policies: &Policies) -> Self {
         let aside = (
             mem::take(&mut resolved.seed),
@@ -95,13 +96,14 @@ impl ScenarioDigest {
 }
 
 impl Scenario {
-    /// SHA-256 of the resolved scenario without its seed, name and description, in hexadecimal.
-    /// Scenarios that mean the same have the same hash.
+    /// SHA-256 of the resolved scenario without seed, name and description, in hexadecimal.
+    /// Scenarios with the same meaning have the same hash.
     pub fn hash(&self) -> String {
         hexadecimal(&self.digest.0)
     }
 
-    /// What the identities of its runs have in common. `files` are the contents that it carries.
+    /// The identity that all runs of the scenario share. `files` are the contents of the files that
+    /// it transfers.
     pub fn root(&self, files: &Files) -> Root {
         Root::of(&self.digest, files)
     }

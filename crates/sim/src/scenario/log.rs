@@ -1,4 +1,4 @@
-//! What an event log says of a scenario.
+//! The head of an event log: nodes and links of the scenario.
 
 use super::radio::Channel;
 use super::{NodeKind, Scenario};
@@ -6,9 +6,9 @@ use crate::events::{NodeFacts, Run};
 use crate::packet::NodeId;
 
 impl Scenario {
-    /// The head of the event log of a run.
+    /// The head of the event log of one run.
     pub fn log_head(&self, seed: u64, run: u64) -> Run {
-        // A run that cannot be placed has no log.
+        // A run that cannot be placed fails and has no log, so an empty placement is harmless here.
         let drawn = self.draw(seed, run).unwrap_or_default();
         let (places, mut movers) = (&drawn.places, self.movers(&drawn, seed, run));
         let mut node = |(i, node): (usize, &super::NodeSpec)| {

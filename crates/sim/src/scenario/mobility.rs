@@ -1,4 +1,4 @@
-//! How nodes move: what a scenario file says, and what it means.
+//! Mobility of nodes: the keys of a scenario file, and the motion that they describe.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,60 +14,62 @@ use crate::packet::NodeId;
 use crate::radio::Position;
 use crate::random::Stream;
 
-/// How nodes move, which are on the air. A node with a place, by `place` or `position`, starts
-/// there; the others start as if they had moved for ever: by the stationary distribution of their
-/// model. Where each is depends on seed, run and its name alone.
+/// Mobility of nodes on the channel. A node with a `place` or `position` starts there. Other nodes
+/// start in the stationary distribution of their model, as if they had always moved. The motion of
+/// a node depends only on the seed, the run and its name.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MobilityName {
-    /// To a place drawn evenly in a rectangle, and after a pause to the next.
+    /// Random waypoint: moves to a uniformly random point of a rectangle, pauses, and moves to the
+    /// next.
     RandomWaypoint {
         /// Width of the rectangle, at least 1 m.
         width: Length,
         /// Height of the rectangle, at least 1 m.
         height: Length,
-        /// Its south-west corner.
+        /// South-west corner of the rectangle.
         #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
-        /// Least and greatest speed; each way has one drawn evenly between them. A least speed of 0
-        /// is for nodes with a place: the longer a run, the slower they are.
+        /// Lowest and highest speed, up to 10,000 m/s; the speed of each trip is uniformly
+        /// distributed between them. A lowest speed of 0 needs nodes with a place: there is no
+        /// stationary distribution, since the mean speed falls as the run goes on.
         #[serde(deserialize_with = "two_speeds")]
         speed: [Speed; 2],
-        /// How long a node stays where it has arrived.
+        /// Time that a node rests at each point.
         #[serde(default = "at_once")]
         pause: Span,
     },
-    /// At a speed and in a direction that change little from step to step (Liang and Haas 1999),
-    /// away from the edges of a rectangle (Camp, Boleng and Davies 2002).
+    /// Gauss-Markov: speed and direction change gradually from step to step (Liang and Haas 1999),
+    /// and turn away from the edges of a rectangle (Camp, Boleng and Davies 2002).
     GaussMarkov {
         /// Width of the rectangle, at least 1 m.
         width: Length,
         /// Height of the rectangle, at least 1 m.
         height: Length,
-        /// Its south-west corner.
+        /// South-west corner of the rectangle.
         #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
-        /// Mean speed.
+        /// Mean speed, more than 0 and at most 10,000 m/s.
         speed: Speed,
-        /// Standard deviation of the speed.
+        /// Standard deviation of the speed, at most 10,000 m/s.
         deviation: Speed,
         /// Standard deviation of the direction, in degrees, 0 to 180.
         #[serde(default = "half_a_right_angle")]
         turn_deg: f64,
-        /// How much of speed and direction stays from step to step: 0 to 1.
+        /// Correlation of speed and direction between two steps, 0 to 1.
         memory: f64,
-        /// From step to step, 1 ms or more.
+        /// Time between two steps, at least 1 ms.
         #[serde(default = "one_second")]
         interval: Span,
     },
-    /// As a movement file of ns-2 has it, relative to the scenario: `setdest = "FILE"`. Nodes of
-    /// `[[nodes]]` are the file's nodes from 0 on, a `[[node]]` is the file's node 0;
-    /// `setdest = { file = "FILE", node = 5 }` counts from another.
+    /// Movement file of ns-2, relative to the scenario: `setdest = "FILE"`. The nodes of
+    /// `[[nodes]]` follow the file's nodes from 0 on; a `[[node]]` follows the file's node 0.
+    /// `setdest = { file = "FILE", node = 5 }` counts from node 5.
     Setdest(SetdestName),
 }
 
-/// A movement file, and from which of its nodes on.
+/// A movement file, and the number of the first node in it.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
@@ -76,9 +78,9 @@ pub enum MobilityName {
     expecting = "expected the name of a movement file, or a table with `file` and `node`"
 )]
 pub enum SetdestName {
-    /// Its node 0.
+    /// From node 0 of the file.
     File(String),
-    /// That node.
+    /// From the given node of the file.
     Node {
         /// Name of the file, relative to the scenario.
         file: String,
@@ -99,7 +101,7 @@ fn half_a_right_angle() -> f64 {
     45.0
 }
 
-/// An array of serde's would leave out what comes after the second.
+/// Reads exactly two speeds. serde's implementation for arrays would ignore further elements.
 fn two_speeds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Speed; 2], D::Error> {
     let speeds = Vec::<Speed>::deserialize(deserializer)?;
     let count = speeds.len();
@@ -111,7 +113,7 @@ fn two_speeds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[Speed; 2], 
 }
 
 impl MobilityName {
-    /// The same for the node that comes `k` places after the first of its group.
+    /// The mobility of the node that is `k` places after the first of its group.
     pub(super) fn of_member(&self, k: u32) -> Self {
         match self {
             Self::Setdest(name) => {
@@ -124,7 +126,7 @@ impl MobilityName {
 }
 
 impl SetdestName {
-    /// The file, and the number of the node in it.
+    /// The name of the file, and the number of the node in it.
     pub(super) fn of(&self) -> (&str, u32) {
         match self {
             Self::File(file) => (file, 0),
@@ -133,20 +135,20 @@ impl SetdestName {
     }
 }
 
-/// A node that moves.
+/// A moving node.
 #[derive(Clone, PartialEq)]
 pub struct MobileSpec {
-    /// Which.
+    /// The node.
     pub node: NodeId,
-    /// Its name, which its random stream bears.
+    /// Name of the node, which also names its random stream.
     pub name: Arc<str>,
-    /// How it moves.
+    /// Its motion.
     pub motion: Motion,
-    /// It starts where it was placed, and not where its motion has it.
+    /// Whether it starts at its given position, not where its motion model starts.
     pub placed: bool,
 }
 
-/// A trace may be long, and all nodes have one.
+/// Omits the motion: a trace may be long, and every node has one.
 impl fmt::Debug for MobileSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MobileSpec")
@@ -157,7 +159,7 @@ impl fmt::Debug for MobileSpec {
 }
 
 impl MobileSpec {
-    /// The node on its way, from the beginning of a run; `start` is where it was placed.
+    /// The node in motion from the beginning of a run; `start` is its given position.
     pub fn mover(&self, start: Option<Position>, seed: u64, run: u64) -> Mover {
         let random = Stream::new(seed, run, &format!("node {}", self.name), "mobility");
         Mover::new(&self.motion, start.filter(|_| self.placed), random)

@@ -1,5 +1,4 @@
-//! What a scenario may choose about Multipath TCP. What holds for each subflow is said by the
-//! transfer's TCP profile.
+//! Options of Multipath TCP. The TCP profile of the transfer applies to each subflow.
 
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::mptcp::{self, Reinjection, SchedulerKind};
@@ -11,37 +10,37 @@ use serde::{Deserialize, Serialize};
 use super::policies::{Named, Policies};
 use super::tcp::empty_range;
 
-/// How the congestion windows of the subflows grow and shrink.
+/// Congestion control of the subflows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SubflowCongestion {
-    /// A-NewReno: NewReno between two windows, with a constant time-out, all by the number of hops
-    /// of the subflow's path.
+    /// A-NewReno: the window stays between two bounds, and the time-out is constant. Both follow
+    /// from the number of hops of the subflow's path.
     Adaptive,
-    /// The same, but from two hops on the window that delivers most is explored and then held.
+    /// As "adaptive", but on paths of two or more hops the subflow explores which window delivers
+    /// most and then holds it.
     AdaptiveExploreHold,
-    /// Each subflow by this algorithm, of which "coupled" is made for subflows.
+    /// This algorithm on each subflow. Only "coupled" takes the other subflows into account.
     #[serde(untagged)]
     Each(Named<CongestionAlgorithm>),
 }
 
-/// Choices of Multipath TCP (RFC 8684).
+/// Options of Multipath TCP (RFC 8684).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MptcpSection {
-    /// Who sends what where.
+    /// Scheduler: assigns segments to subflows.
     pub scheduler: Named<SchedulerKind>,
-    /// When data that has been sent on a subflow is sent on another, too.
+    /// When data that was sent on one subflow is sent again on another.
     pub reinjection: Reinjection,
-    /// How the congestion windows of the subflows grow and shrink; as in the TCP profile if none is
-    /// given.
+    /// Congestion control of the subflows; that of the TCP profile if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<SubflowCongestion>,
-    /// Subflows at a time, 1 to 8: one on each of the node's best paths.
+    /// Largest number of simultaneous subflows, 1 to 8, one on each of the node's best paths.
     pub subflows: u8,
-    /// Octets of the data sequence numbers that are sent: 4 or 8.
+    /// Length of the data sequence numbers that are sent, in bytes: 4 or 8.
     pub dsn_width: u8,
 }
 
@@ -57,20 +56,21 @@ impl Default for MptcpSection {
     }
 }
 
-/// What a scenario says of a Multipath TCP transfer.
+/// Options of a Multipath TCP transfer, resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MptcpSpec {
-    /// Both ends of the connection.
+    /// Configuration of both ends.
     pub config: mptcp::Config,
-    /// Subflows at a time, one on each of the sender's best paths.
+    /// Largest number of simultaneous subflows, one on each of the sender's best paths.
     pub subflows: usize,
-    /// How windows and time-outs follow from the length of the path, if they do.
+    /// Derivation of windows and time-outs from the length of the path, for adaptive congestion
+    /// control.
     pub adaptation: Option<Adaptation>,
 }
 
 impl MptcpSection {
-    /// What it means for subflows that are as `tcp` says, or the key at fault and what is wrong
-    /// with it.
+    /// The resolved options for subflows with the profile `tcp`. An error is the key at fault and
+    /// the reason.
     pub(super) fn spec(
         &self,
         tcp: tcp::Config,
@@ -95,7 +95,7 @@ impl MptcpSection {
                 }
                 congestion
             }
-            // The adaptation fills in the windows when the path is known.
+            // The adaptation sets the windows once the path is known.
             Some(SubflowCongestion::Adaptive | SubflowCongestion::AdaptiveExploreHold) | None => {
                 tcp.congestion
             }
@@ -105,7 +105,8 @@ impl MptcpSection {
             scheduler: self.scheduler.find(policies).map_err(|message| ("scheduler", message))?,
             reinjection: self.reinjection,
             dsn_width,
-            // A subflow that is being closed still counts when its successor joins.
+            // One more than the limit: a subflow that is being closed still counts when its
+            // successor joins.
             max_subflows,
         };
         let with = |phases| Some(Adaptation { phases, ..Adaptation::default() });

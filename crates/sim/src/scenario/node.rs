@@ -1,27 +1,27 @@
-//! What a node is, and where.
+//! Role and position of a node.
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a node is.
+/// Role of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
-    /// An end system: it passes nothing on.
+    /// End system: it does not forward packets.
     #[default]
     Host,
-    /// It passes packets on.
+    /// Forwards packets.
     Router,
-    /// It joins the low-power network to the Internet: passes packets on, and can relay SET
+    /// Connects the low-power network to the Internet: forwards packets, and can relay SET
     /// sessions.
     Gateway,
-    /// A node of the low-power network; passes packets on.
+    /// Node of the low-power network: forwards packets.
     Node,
 }
 
-/// Two numbers. An array of serde's would take more, and leave out what comes after the second.
+/// Reads exactly two numbers. serde's implementation for arrays would ignore further elements.
 pub(super) fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 2], D::Error> {
     let numbers = Vec::<f64>::deserialize(deserializer)?;
     let count = numbers.len();
@@ -30,7 +30,7 @@ pub(super) fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 
     })
 }
 
-/// Several places.
+/// Reads a list of positions.
 pub(super) fn places<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<[f64; 2]>, D::Error> {
     #[derive(Deserialize)]
     struct Place(#[serde(deserialize_with = "place")] [f64; 2]);

@@ -1,6 +1,6 @@
-//! Tables of options: every key is optional and stands for a field of a configuration, which a base
-//! or the program's default fills. [`options!`] states key, type and field once, and makes of it
-//! the table of a file, what it means, and the table with every value written out.
+//! Tables of optional keys. Each key stands for a field of a configuration; a base or the program's
+//! default fills in the rest. [`options!`] declares key, type and field once. It generates the
+//! table for files, its meaning, and the table with every value filled in.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::units::{Length, Probability, Size, Span};
 
-/// A value of a file that stands for a `T` of a configuration.
+/// A value in a file that stands for a `T` of a configuration.
 pub(super) trait Means<T> {
-    /// What the value means.
+    /// The `T` that the value stands for.
     fn meant(&self) -> T;
-    /// The value that means it.
+    /// The value that stands for a `T`.
     fn of(meant: &T) -> Self;
 }
 
@@ -115,7 +115,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrOff<T> {
     }
 }
 
-/// A word of an enum, or its table. A word alone stands for a table in which nothing is said.
+/// A word of an enum, or a table of the enum. A word alone stands for a table without keys.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct WordOrTable<T>(pub T);
@@ -166,7 +166,7 @@ impl<T: schemars::JsonSchema + serde::de::DeserializeOwned> schemars::JsonSchema
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let mut value = T::json_schema(generator).to_value();
         let tables = value["oneOf"].as_array().cloned().unwrap_or_default();
-        // A table of which something must be said has no word.
+        // An enum variant whose table has a mandatory key cannot be written as a word.
         let is_word =
             |word: &&str| Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(word)).is_ok();
         let words = tables.iter().filter_map(|table| table["required"][0].as_str()).filter(is_word);
@@ -179,7 +179,7 @@ impl<T: schemars::JsonSchema + serde::de::DeserializeOwned> schemars::JsonSchema
     }
 }
 
-/// Reads a value, or "off" for none.
+/// Reads a value, or "off" for `None`.
 pub(super) fn or_off<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
     OrOff::deserialize(d).map(|value| value.0)
 }
@@ -200,8 +200,8 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for OrOff<T> {
     }
 }
 
-/// Declares a table of options: `key: Type = field.of.the.configuration`. The key in front of the
-/// table, if there is one, chooses the base.
+/// Declares a table of options: `key: Type = field.of.the.configuration`. An optional key ahead of
+/// the table selects the base.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -218,14 +218,14 @@ macro_rules! options {
         }
 
         impl $name {
-            /// Lays what is said over a configuration.
+            /// Overwrites the fields of a configuration with the keys that are given.
             pub(super) fn lay_over(&self, config: &mut $config) {
                 $(if let Some(value) = &self.$key {
                     config.$($field).+ = $crate::scenario::options::Means::meant(value);
                 })*
             }
 
-            /// Writes out every value of a configuration.
+            /// Fills in every key from a configuration.
             pub(super) fn complete(&mut self, config: &$config) {
                 $(self.$key = Some($crate::scenario::options::Means::of(&config.$($field).+));)*
             }

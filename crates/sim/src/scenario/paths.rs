@@ -1,4 +1,4 @@
-//! What a scenario file says of paths over the radio.
+//! The `[paths]` section: multihop paths over the radio.
 
 use anabranch_core::paths::{self, Objective};
 use anabranch_core::time::Duration;
@@ -9,68 +9,69 @@ use serde::{Deserialize, Serialize};
 use super::units::Span;
 use crate::packet::NodeId;
 
-/// Paths that nodes build with RPL and its extension by several paths for each node.
+/// Paths that the nodes build with RPL, extended to several paths for each node.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PathsSection {
-    /// The node to which all paths lead: the data centre.
+    /// Root of all paths: the node of the data centre.
     pub root: String,
-    /// Paths that a node keeps, 1 to 15.
+    /// Largest number of paths that a node keeps, 1 to 15.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_paths: Option<u8>,
-    /// How paths are compared.
+    /// Objective by which paths are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<Objective>,
-    /// PARENT_SWITCH_THRESHOLD of `"mrhof"` in 1/128 of a transmission: by how much the ETX of
-    /// another path must be lower.
+    /// PARENT_SWITCH_THRESHOLD of `"mrhof"`, in 1/128 of a transmission: the amount by which the
+    /// ETX of another path must be lower before a node switches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_switch_threshold: Option<u16>,
-    /// Time between two probes of a link that could be used and is not; an eighth of it while the
-    /// link is not measured; 100 ms and more; 0 sends none.
+    /// Time between two probes of a usable link that carries no traffic, at least 100 ms; 0 sends
+    /// no probes. A link that is not yet measured is probed eight times as often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_interval: Option<Span>,
-    /// Imin of the trickle timer, 1 ms and more.
+    /// Imin of the trickle timer, at least 1 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_min: Option<Span>,
-    /// Doublings of Imin, 0 to 20.
+    /// Number of doublings of Imin, 0 to 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doublings: Option<u8>,
-    /// k, the redundancy constant of the trickle timer; 0 never keeps a node silent.
+    /// Redundancy constant k of the trickle timer; with 0 a node never suppresses its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redundancy: Option<u8>,
-    /// Time within which a node without a path sends the first DIS, at random.
+    /// Longest random delay after which a node without a path sends its first DIS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dis_delay: Option<Span>,
-    /// Time from the first DIS to the second, doubled after each, 100 ms and more; 0 sends none.
+    /// Time from the first DIS to the second, doubled after each, at least 100 ms; 0 sends no
+    /// further DIS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dis_interval: Option<Span>,
-    /// DAGMaxRankIncrease: how far the rank of a node may rise above its lowest before it gives its
-    /// paths up; 0 is no limit.
+    /// DAGMaxRankIncrease: amount by which the rank of a node may rise above its lowest before it
+    /// gives up its paths; 0 is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rank_increase: Option<u16>,
-    /// How long a new path waits before it is told upstream, 1 ms and more.
+    /// Delay before a node announces a new path upstream, at least 1 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dao_delay: Option<Span>,
-    /// How long a DAO waits for its answer at first, 100 ms and more.
+    /// Initial wait for the answer to a DAO, at least 100 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dao_timeout: Option<Span>,
-    /// DAOs for one path before it is given up, 1 and more.
+    /// Number of DAOs for a path before it is given up, at least 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dao_tries: Option<u8>,
 }
 
-/// How nodes build paths. All do: [`super::Scenario::routers`].
+/// How nodes build paths. All nodes of [`super::Scenario::routers`] do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathsSpec {
-    /// How.
+    /// Configuration of the protocol.
     pub config: paths::Config,
-    /// The node to which all paths lead.
+    /// Root of all paths.
     pub root: NodeId,
 }
 
 impl PathsSection {
-    /// How paths are built, or the key at fault and what is wrong with it.
+    /// The configuration of the protocol. An error is the key at fault and the reason.
     pub(super) fn config(&self) -> Result<paths::Config, (&'static str, String)> {
         let base = match self.objective {
             Some(Objective::Paper) => paths::Config::paper(),
@@ -82,7 +83,7 @@ impl PathsSection {
             Some(n) if range.contains(&n) => Ok(n),
             Some(n) => Err((key, format!("expected {} to {}, found {n}", range.start(), range.end()))),
         };
-        // A radio sends a frame in milliseconds: shorter times are events without end.
+        // A radio sends a frame in milliseconds. Shorter intervals would only produce events.
         let span = |key, value: Option<Span>, default, or_zero, least: Duration| match value {
             None => Ok(default),
             Some(Span(span)) if span >= least || or_zero && span.is_zero() => Ok(span),
@@ -109,7 +110,7 @@ impl PathsSection {
         })
     }
 
-    /// As it is, every default written out.
+    /// Fills in every default.
     pub(super) fn complete(&mut self, config: &paths::Config) {
         self.max_paths = Some(config.max_paths);
         self.interval_min = Some(Span(config.interval_min));

@@ -1,4 +1,4 @@
-//! From a scenario to a simulation about to begin.
+//! Turns a scenario into a simulation that is ready to run.
 
 mod probe;
 mod set;
@@ -28,59 +28,60 @@ use crate::radio::{Mover, Position};
 use crate::sim::{Builder, Fault, Simulation};
 use crate::transport::TransportConfig;
 
-/// First of the ports on which receivers of transfers without a request listen, in the order of the
-/// file. Wireshark takes none of the next 2,000 for another protocol's.
+/// First port of the receivers of transfers without a request, in the order of the file. Wireshark
+/// takes none of the next 2,000 ports for those of another protocol.
 pub(super) const FIRST_PORT: u16 = 25_000;
-/// Transfers in one scenario, at most, the last of which can be one without a request: those of SET
-/// have the ports from there on.
+/// Largest number of transfers in a scenario, the last of which may be one without a request: SET
+/// uses the ports from `NODE_PORT` on.
 pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;
 
-/// A simulation about to begin.
+/// A simulation that is ready to run.
 #[derive(Debug)]
 pub struct Plan {
-    /// The network with its faults and applications; more can be added.
+    /// The network with its faults and applications. More can be added.
     pub builder: Builder,
-    /// What will take place in it.
+    /// What is planned in it.
     pub planned: Planned,
 }
 
-/// What will take place in a simulation, to find it again after the run.
+/// The applications and events that are planned in a simulation, to find their results after the
+/// run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Planned {
-    /// The transfers over one connection, TCP or Multipath TCP.
+    /// Transfers over one connection, TCP or Multipath TCP.
     pub transfers: Vec<PlannedTransfer>,
-    /// The transfers that begin with a request.
+    /// Transfers that begin with a request.
     pub sets: Vec<PlannedSet>,
-    /// The relays, one on every gateway if there is such a transfer.
+    /// The relays: one on every gateway, if a transfer needs them.
     pub relays: Vec<(NodeId, AppId)>,
-    /// The packets that sources make.
+    /// Traffic sources.
     pub traffic: Vec<PlannedTraffic>,
-    /// What random events come to in this run, event after event.
+    /// The random events of this run, one event after the other.
     pub random: Vec<(Instant, Fault)>,
-    /// The nodes that move, each on its way from the beginning of this run.
+    /// The moving nodes of this run.
     pub movers: Vec<(NodeId, Mover)>,
 }
 
-/// A transfer over one connection that will take place.
+/// A planned transfer over one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedTransfer {
     /// Its index in [`Scenario::transfers`].
     pub index: usize,
-    /// Its [`BulkSender`]; the first of them, if it comes and goes.
+    /// Its [`BulkSender`]; the first one, if the transfer repeats.
     pub sender: AppId,
-    /// Its number of [`BulkSender`]s, one after the other.
+    /// Number of [`BulkSender`]s, one after the other.
     pub senders: u32,
     /// Its [`Sink`].
     pub sink: AppId,
 }
 
 impl PlannedTransfer {
-    /// All of its [`BulkSender`]s, in order of time.
+    /// All [`BulkSender`]s of the transfer, in order of time.
     pub fn all_senders(&self) -> impl DoubleEndedIterator<Item = AppId> + use<> {
         (self.sender.0..self.sender.0 + self.senders).map(AppId)
     }
 
-    /// The sender of the latest connection that has begun; the first one before any has.
+    /// The sender of the latest connection that has begun, or the first sender before that.
     pub fn latest<'s>(&self, sim: &'s Simulation) -> &'s BulkSender {
         let mut senders = self.all_senders().rev().map(|sender| sim.app::<BulkSender>(sender));
         senders.find(|sender| sender.started.is_some()).unwrap_or_else(|| sim.app(self.sender))
@@ -88,8 +89,8 @@ impl PlannedTransfer {
 }
 
 impl Scenario {
-    /// Names of the files on which runs depend: those whose content is carried, traces of links,
-    /// and those that say how nodes move.
+    /// Names of the files on which runs depend: transferred files, traces of links, and movement
+    /// files.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let carried = self.transfers.iter().filter_map(|t| match &t.content {
             ContentSpec::File(name) => Some(name.as_str()),
@@ -103,11 +104,11 @@ impl Scenario {
         carried.chain(traces).chain(packets).chain(self.read_from.iter().map(String::as_str))
     }
 
-    /// Plans a run. `files` has the content of each of [`Scenario::files`] that is carried.
+    /// Plans a run. `files` has the content of each transferred file of [`Scenario::files`].
     ///
     /// # Errors
     ///
-    /// If nodes cannot be placed as the scenario wants them.
+    /// If the nodes cannot be placed as the scenario requires.
     ///
     /// # Panics
     ///
@@ -135,11 +136,11 @@ impl Scenario {
         Ok(plan)
     }
 
-    /// The places and groups of a run.
+    /// The positions and groups of a run.
     ///
     /// # Errors
     ///
-    /// If nodes cannot be placed as the scenario wants them.
+    /// If the nodes cannot be placed as the scenario requires.
     pub fn draw(&self, seed: u64, run: u64) -> Result<Drawn, Undrawable> {
         let mut drawn = match &self.deployment {
             Some(deployment) => deployment.draw(seed, run)?,
@@ -156,16 +157,16 @@ impl Scenario {
         Ok(drawn)
     }
 
-    /// The network with its faults alone, in which nothing is carried.
+    /// The network with its faults, without transfers and traffic.
     ///
     /// # Errors
     ///
-    /// If nodes cannot be placed as the scenario wants them.
+    /// If the nodes cannot be placed as the scenario requires.
     pub fn builder(&self, seed: u64, run: u64) -> Result<Builder, Undrawable> {
         Ok(self.builder_of(&self.draw(seed, run)?, &self.draw_events(seed, run), seed, run))
     }
 
-    /// The nodes that move, each on its way from the beginning of a run.
+    /// The moving nodes of a run, from its beginning.
     pub fn movers(&self, drawn: &Drawn, seed: u64, run: u64) -> Vec<(NodeId, Mover)> {
         let mover = |(node, place): &(NodeId, Position)| {
             Some((*node, self.mobile(*node)?.mover(Some(*place), seed, run)))
@@ -173,7 +174,7 @@ impl Scenario {
         drawn.places.iter().filter_map(mover).collect()
     }
 
-    /// What the random events of the scenario come to in a run.
+    /// The random events of a run.
     fn draw_events(&self, seed: u64, run: u64) -> Vec<(Instant, Fault)> {
         self.random_events.iter().flat_map(|event| event.draw(seed, run)).collect()
     }
@@ -244,7 +245,7 @@ impl Scenario {
     }
 
     /// The nodes that build paths in a run, each with its type; the root has none. A node without a
-    /// radio is of the wired kind.
+    /// radio has the wired type.
     pub fn routers(&self, drawn: &Drawn) -> Vec<(NodeId, Option<NodeType>)> {
         let Some(paths) = &self.paths else { return Vec::new() };
         let (mut on_air, mut wired) = (vec![false; self.nodes.len()], vec![false; self.nodes.len()]);
@@ -259,8 +260,8 @@ impl Scenario {
         nodes.map(|(node, kind)| (node, (node != paths.root).then_some(kind))).collect()
     }
 
-    /// The link of a run that is this one of [`Scenario::edges`]; `None` if shadowing keeps its
-    /// ends apart in that run.
+    /// The link of a run that corresponds to a link of [`Scenario::edges`]; `None` if shadowing
+    /// separates its ends in that run.
     fn link_in(&self, builder: &Builder, link: LinkId) -> Option<LinkId> {
         match link.index().checked_sub(self.links.len()) {
             None => Some(link),
@@ -271,8 +272,8 @@ impl Scenario {
         }
     }
 
-    /// The paths of a node whose link layers report, and their links: its interfaces, or its only
-    /// link.
+    /// The paths and links of a node whose link layers report their rates: its interfaces, or its
+    /// only link.
     fn reporting(&self, node: usize) -> Vec<(u8, LinkId)> {
         let mut own = (0..).map(LinkId).zip(&self.links).filter(|(_, link)| link.from.index() == node);
         match (&*self.nodes[node].interfaces, own.next(), own.next()) {

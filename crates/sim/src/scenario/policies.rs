@@ -1,4 +1,4 @@
-//! Policies that are not ours, and the names by which scenario files call them.
+//! Custom policies of the program, and the names by which scenario files refer to them.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,11 +15,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::did_you_mean;
 use super::units::{word, words_of};
 
-/// Octets of a name, at most.
+/// Largest length of a name in bytes.
 const LONGEST: usize = 32;
 
-/// What a program brings along beside what is ours: [`super::Source::with_policies`] lets scenario
-/// files name it.
+/// Custom policies that a program adds to the built-in ones. [`super::Source::with_policies`] lets
+/// scenario files name them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policies {
     congestion: Vec<CustomCongestion>,
@@ -29,37 +29,38 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// A congestion control: `congestion = "NAME"` of a TCP profile.
+    /// Adds a congestion control, for `congestion = "NAME"` of a TCP profile.
     #[must_use]
     pub fn congestion(mut self, policy: CustomCongestion) -> Self {
         self.congestion.push(policy);
         self
     }
 
-    /// A scheduler of Multipath TCP: `mptcp.scheduler = "NAME"` of a transfer.
+    /// Adds a scheduler of Multipath TCP, for `mptcp.scheduler = "NAME"` of a transfer.
     #[must_use]
     pub fn scheduler(mut self, policy: CustomScheduler) -> Self {
         self.schedulers.push(policy);
         self
     }
 
-    /// A striping policy of SET: `set.striping = "NAME"` of a transfer.
+    /// Adds a striping policy of SET, for `set.striping = "NAME"` of a transfer.
     #[must_use]
     pub fn striping(mut self, policy: CustomStriping) -> Self {
         self.striping.push(policy);
         self
     }
 
-    /// What the identity of a scenario that names this policy depends on beside the name: a digest
-    /// of the policy's source, for policies that are not part of the build.
+    /// Adds a digest to the identity of each scenario that names this policy. A policy outside the
+    /// build gives the digest of its source, since the fingerprint of the build does not cover it.
     #[must_use]
     pub fn identified(mut self, name: &'static str, digest: impl Into<String>) -> Self {
         self.identities.push((name, digest.into()));
         self
     }
 
-    /// Digests of the policies that a resolved scenario, as JSON, may use, by name. A name that
-    /// stands elsewhere counts too, which only tells two equal scenarios apart.
+    /// Digests of the policies that a resolved scenario, as JSON, may use, by name. The search is
+    /// by text: a name in another place also counts, which at worst gives two equal scenarios
+    /// different identities.
     pub(super) fn identities_in<'p>(
         &'p self,
         json: &'p [u8],
@@ -73,19 +74,19 @@ impl Policies {
     }
 }
 
-/// A policy of the core that has a variant for a registered one.
+/// A policy type of the core with a variant for registered policies.
 pub trait Registered: DeserializeOwned + Serialize + Copy {
-    /// What an error calls it.
+    /// Name of the policy type in errors.
     const WHAT: &'static str;
-    /// What a file may say, for errors.
+    /// The values that a file may use, for errors.
     const EXPECTED: &'static str;
-    /// How the words that need numbers are written; empty if none does.
+    /// Notation of the values that have parameters; empty if there are none.
     const TABLE: &'static str = "";
 
-    /// The registered policies of this kind, with their names.
+    /// The registered policies of this type, with their names.
     fn registered(policies: &Policies) -> Vec<(&'static str, Self)>;
 
-    /// The name of a registered one; `None` for those of the core.
+    /// The name of a registered policy; `None` for a policy of the core.
     fn registered_name(&self) -> Option<&'static str>;
 }
 
@@ -130,12 +131,12 @@ impl Registered for StripingPolicy {
     }
 }
 
-/// A policy as a file names it.
+/// A policy as named in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Named<T> {
-    /// One of the core.
+    /// A policy of the core.
     Ours(T),
-    /// One that the program registers, or none: `Named::find` decides.
+    /// A registered policy, or an unknown name: `Named::find` decides.
     Custom(PolicyName),
 }
 
@@ -148,10 +149,10 @@ impl<T: Registered> Named<T> {
         }
     }
 
-    /// The policy of that name.
+    /// The policy with this name.
     ///
     /// # Errors
-    /// If neither the core nor the program has it; the message lists those that they have.
+    /// If neither the core nor the program has it; the message lists the available names.
     pub(super) fn find(self, policies: &Policies) -> Result<T, String> {
         let name = match self {
             Self::Ours(policy) => return Ok(policy),
@@ -222,7 +223,7 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 }
 
-/// The name of a policy that is not ours: at most 32 octets, what is longer is cut.
+/// Name of a registered policy: at most 32 bytes; longer names are cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PolicyName {
     octets: [u8; LONGEST],
@@ -230,7 +231,7 @@ pub struct PolicyName {
 }
 
 impl PolicyName {
-    /// That name.
+    /// Makes a name, cut to the limit.
     pub fn of(name: &str) -> Self {
         let length = (0..=name.len().min(LONGEST)).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
         let mut octets = [0; LONGEST];
@@ -238,7 +239,7 @@ impl PolicyName {
         Self { octets, length: length as u8 }
     }
 
-    /// That name, if it is short enough.
+    /// Makes a name, or fails if it is too long.
     fn checked<E: Error>(name: &str) -> Result<Self, E> {
         let this = Self::of(name);
         if this.as_str() == name {
@@ -248,7 +249,7 @@ impl PolicyName {
         Err(E::invalid_length(name.len(), &expected.as_str()))
     }
 
-    /// As text.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.octets[..usize::from(self.length)]).unwrap_or_default()
     }

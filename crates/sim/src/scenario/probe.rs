@@ -1,4 +1,4 @@
-//! What a scenario file says of probes: what is measured in a part of a run.
+//! The `[probe.NAME]` section: measurements of a part of a run.
 
 use anabranch_core::rdca::Header;
 use anabranch_core::time::Instant;
@@ -15,26 +15,25 @@ use crate::probe::flows::Flows;
 use crate::probe::packets::{HopMedium, Packets};
 use crate::probe::queues::Queues;
 
-/// What a probe measures.
+/// Quantity that a probe measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeKind {
-    /// The energy that radios draw, by what they do: transmit, receive, listen, off.
+    /// Energy that radios consume, by state: transmit, receive, listen, off.
     Energy,
-    /// Loss, delay, jitter, reordering and throughput of flows, one direction of a connection each,
-    /// and how fair the flows are to each other. `run --series` writes a table with a row for each
-    /// flow.
+    /// Loss, delay, jitter, reordering and throughput of flows, and the fairness among them. A flow
+    /// is one direction of a connection. `run --series` writes a table with a row for each flow.
     Flows,
-    /// Packets of transfers and traffic: data and what their transports send beside it, from end to
-    /// end and hop by hop.
+    /// Packets of transfers and traffic: data, and the packets that their transports add, from end
+    /// to end and hop by hop.
     Packets,
-    /// How long packets wait for the transmitters of cables, and how many wait.
+    /// Number of packets in the queues of cables, and the time for which they wait.
     Queues,
 }
 
 impl ProbeKind {
-    /// What it measures is that of radios: its nodes are on the air.
+    /// Whether the quantity is one of radios, so that the nodes must be on the channel.
     pub(super) fn is_of_radios(self) -> bool {
         match self {
             Self::Energy => true,
@@ -43,61 +42,62 @@ impl ProbeKind {
     }
 }
 
-/// What is measured in a part of a run, under `probe.NAME` in results.
+/// A measurement of a part of a run, reported under `probe.NAME`.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSection {
-    /// What is measured.
+    /// Quantity to measure.
     pub kind: ProbeKind,
-    /// The nodes: a group, or names of nodes and patterns such as "n*". If none are given, all
-    /// nodes; for "energy", all on the air. For "packets" they are those that make the packets, and
-    /// hop by hop those that give packets to a link; for "queues" those at which cables begin; for
-    /// "flows" the sources of the flows.
+    /// Nodes to measure: a group, or names of nodes and patterns such as "n*". All nodes if none
+    /// are given; for "energy", all nodes on the channel. For "packets" these are the sources of
+    /// the packets, and hop by hop the transmitters; for "queues" the nodes at which cables begin;
+    /// for "flows" the sources of the flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<FromName>,
-    /// Over what a hop leads that counts; over either if it is not given. Only for "packets".
+    /// Medium of the hops that count; both if it is not given. Only for "packets".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub medium: Option<HopMedium>,
-    /// Where the cables or the flows end: names of nodes and patterns; anywhere if it is not given.
+    /// Nodes at which the cables or flows end: names of nodes and patterns; all if it is not given.
     /// Only for "queues" and "flows".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<FromName>,
-    /// A transfer or a traffic, or several by a pattern. The window begins with the first of them
-    /// and ends with the last. A transfer ends when its sender knows that everything has arrived,
-    /// or that it has failed. A traffic with a `stop` ends then, whatever carries it; another one
-    /// ends with its last packet: over UDP when that is made, otherwise when its source knows that
-    /// it has arrived. What goes on ends with the run. Either this or `from` and `until`.
+    /// Time window as a transfer or a traffic, or several by a pattern; excludes `from` and
+    /// `until`. The window begins with the first of them and ends with the last. A transfer ends
+    /// when its sender knows that all data has arrived, or that the transfer has failed. A traffic
+    /// with a `stop` ends at that time. Other traffic ends with its last packet: over UDP when that
+    /// packet is generated, otherwise when the source knows that it has arrived. Transfers and
+    /// traffic that do not end last until the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<String>,
-    /// When the window begins; the beginning of the run if neither this nor `during` is given.
+    /// Start of the time window; the beginning of the run if neither this nor `during` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Span>,
-    /// When the window ends; the end of the run if neither this nor `during` is given.
+    /// End of the time window; the end of the run if neither this nor `during` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
 }
 
-/// What is measured in a part of a run.
+/// A measurement of a part of a run, resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProbeSpec {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// What is measured.
+    /// Quantity to measure.
     pub kind: ProbeKind,
-    /// At which nodes.
+    /// Nodes to measure.
     pub nodes: Senders,
-    /// Over what a hop leads that counts; `None` is over either.
+    /// Medium of the hops that count; `None` for both.
     pub medium: Option<HopMedium>,
-    /// Where the cables or flows end that count; `None` is anywhere.
+    /// Nodes at which the cables or flows end; `None` for all.
     pub to: Option<Vec<NodeId>>,
-    /// When.
+    /// Time window.
     pub during: During,
 }
 
 impl ProbeSpec {
-    /// The measure of some nodes, which are `drawn` anew for each run or not. RDCA has its sinks at
-    /// the nodes and ports `rdca`.
+    /// The measure of these nodes. `drawn` says whether the nodes are drawn anew for each run;
+    /// `rdca` has the nodes and ports of RDCA sinks.
     pub(super) fn measure(
         &self,
         nodes: Vec<NodeId>,
@@ -116,8 +116,8 @@ impl ProbeSpec {
 /// A part of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum During {
-    /// From one moment to another; [`Instant::FAR_FUTURE`] is the end of the run.
+    /// From one time to another; [`Instant::FAR_FUTURE`] stands for the end of the run.
     Moments(Instant, Instant),
-    /// While these are under way: indices of transfers and of traffic.
+    /// While these are in progress: indices of transfers and of traffic.
     These(Vec<usize>, Vec<usize>),
 }

@@ -1,4 +1,4 @@
-//! What a scenario file says of the radio.
+//! The `[radio]` section: an IEEE 802.15.4 channel.
 
 use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
@@ -16,32 +16,32 @@ use crate::radio::{
     RadioConfig, UnitDisk,
 };
 
-/// Shortest frame that a scenario can ask for, in octets: a packet of 1280 octets makes 27 of it,
-/// and a node keeps track of 32.
+/// Least `frame` of a scenario in bytes: it cuts a packet of 1280 bytes into 27 fragments, and a
+/// node keeps track of 32.
 const LEAST_FRAME: u16 = 64;
 
-/// A physical layer of IEEE 802.15.4.
+/// Physical layer of IEEE 802.15.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Phy {
-    /// O-QPSK in the 2.4 GHz band: 250 kbit/s, frames of up to 127 octets.
+    /// O-QPSK in the 2.4 GHz band: 250 kbit/s, frames of up to 127 bytes.
     #[default]
     #[serde(rename = "oqpsk-250k")]
     OQpsk250k,
-    /// SUN FSK below 1 GHz: 100 kbit/s, frames of up to 2047 octets.
+    /// SUN FSK below 1 GHz: 100 kbit/s, frames of up to 2047 bytes.
     #[serde(rename = "fsk-100k")]
     Fsk100k,
 }
 
-/// What a node does with a packet in pieces that is for others.
+/// How a node forwards a fragmented packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Forwarding {
-    /// It puts it together before it goes on.
+    /// Reassembles the packet before forwarding it.
     #[default]
     Reassembly,
-    /// It passes each fragment on as soon as it is here (RFC 8930).
+    /// Forwards each fragment as soon as it arrives (RFC 8930).
     Fragments,
 }
 
@@ -55,20 +55,20 @@ impl Forwarding {
     }
 }
 
-/// The radio channel that all nodes with a `position` share: IEEE 802.15.4 without beacons, with
+/// The radio channel shared by all nodes with a `position`: IEEE 802.15.4 without beacons, with
 /// 6LoWPAN.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RadioSection {
-    /// The physical layer.
+    /// Physical layer.
     pub phy: Phy,
-    /// Longest frame in octets, MAC header and FCS included: 64 to what the physical layer allows,
-    /// which it is if none is given.
+    /// Longest frame in bytes, including MAC header and FCS: from 64 to the largest frame of the
+    /// physical layer, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u16>,
-    /// Bytes of the frame check sequence, 2 or 4: for "oqpsk-250k" 2, which is the only choice; for
-    /// "fsk-100k" 4 if none is given.
+    /// Length of the frame check sequence in bytes: always 2 for "oqpsk-250k"; 2 or 4 for
+    /// "fsk-100k", 4 if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fcs: Option<u8>,
     /// macMinBE, 0 to `max_be`.
@@ -79,53 +79,56 @@ pub struct RadioSection {
     pub max_csma_backoffs: u8,
     /// macMaxFrameRetries, 0 to 15.
     pub max_frame_retries: u8,
-    /// Longest delay before such a retry, evenly distributed from 0, beside that of CSMA-CA. The
-    /// standard has none.
+    /// Longest random delay before a retransmission, evenly distributed from 0, in addition to the
+    /// backoff of CSMA-CA; at most 10 s. The standard has no such delay.
     pub retry_delay: Span,
-    /// How often a frame that found no free channel is handed to the MAC again, each time from the
-    /// beginning of CSMA-CA. The standard leaves this to the layer above.
+    /// Number of times that a frame is handed to the MAC again after it found no free channel; each
+    /// time CSMA-CA starts anew. The standard leaves this to the next higher layer.
     #[serde(skip_serializing_if = "is_zero")]
     pub access_retries: u8,
-    /// Packets that wait for the radio of a node at most; "unlimited" for all.
+    /// Capacity of a node's queue in front of its radio: a number of packets, at least 1, or
+    /// "unlimited".
     pub queue: QueueSize,
-    /// Packets in pieces that a node puts together at a time, 1 to 64.
+    /// Number of fragmented packets that a node reassembles at the same time, 1 to 64.
     pub reassemblies: u32,
-    /// How long their pieces wait for the rest.
+    /// Time for which a node waits for the remaining fragments of a packet, more than 0.
     pub reassembly_timeout: Span,
-    /// What a node does with a packet in pieces that is for others.
+    /// How a node forwards a fragmented packet.
     #[serde(skip_serializing_if = "Forwarding::is_default")]
     pub forwarding: Forwarding,
-    /// Packets of others that a node remembers at a time, 1 to 1024. Only with
-    /// `forwarding = "fragments"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub virtual_reassemblies: Option<u32>,
-    /// How long the fragments of a packet wait for the rest, in place of `reassembly_timeout`. Only
+    /// Number of forwarded packets whose fragments a node tracks at the same time, 1 to 1024. Only
     /// with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_reassemblies: Option<u32>,
+    /// Time for which a node waits for the remaining fragments of a packet, more than 0, in place
+    /// of `reassembly_timeout`. Only with `forwarding = "fragments"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_timeout: Option<Span>,
-    /// From the end of one fragment to the next of the same packet, at least. Only with
-    /// `forwarding = "fragments"`.
+    /// Least time between the end of one fragment and the start of the next fragment of the same
+    /// packet. It gives the next node time to forward the first one out of range, and does not
+    /// apply on the last hop. Only with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_gap: Option<Span>,
-    /// How far frames are received: a length such as "50 m", or a number of metres. Needed, unless
-    /// there is `log_distance`.
+    /// Distance up to which frames are received, such as "50 m" or a number of metres. Required
+    /// without `log_distance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Length>,
-    /// How far frames disturb others; `range` if none is given, and not less.
+    /// Distance up to which frames disturb others; at least `range`, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interference_range: Option<Length>,
-    /// How far a clear channel assessment hears frames; `range` if none is given.
+    /// Distance up to which a clear channel assessment detects frames; `range` if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carrier_sense_range: Option<Length>,
-    /// Probability that a frame, or an acknowledgement of one, is lost between two nodes within
-    /// range.
+    /// Probability that a frame or its acknowledgement is lost between two nodes within range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
-    /// What becomes of frames that overlap: "off", `{ first = 2.0 }` or `{ any = 2.0 }`.
+    /// Reception of overlapping frames: "off" loses all of them. `{ first = 2.0 }` and
+    /// `{ any = 2.0 }` let a frame survive if the other senders are at least twice as far from the
+    /// receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
-    /// How nodes sleep, by coordinated sampled listening (CSL); all of them listen all the time if
-    /// this is not given.
+    /// Sleep of the nodes by coordinated sampled listening (CSL). Without this section all nodes
+    /// listen all the time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub csl: Option<CslSection>,
     /// Path loss over distance with shadowing, in place of ranges.
@@ -164,35 +167,35 @@ impl Default for RadioSection {
     }
 }
 
-/// Coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2). A period is rounded to
-/// whole units of 10 symbols, 160 µs of "oqpsk-250k" and 100 µs of "fsk-100k".
+/// Coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2). Periods are rounded to
+/// whole units of 10 symbols: 160 µs for "oqpsk-250k", 100 µs for "fsk-100k".
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CslSection {
-    /// macCslPeriod: how often each node samples the channel, and sleeps in between; "0 s" for
-    /// nodes that never sleep. A node can have its own, `csl_period`.
+    /// macCslPeriod: interval between two channel samples of a node, between which it sleeps; "0 s"
+    /// for nodes that never sleep. `csl_period` of a node overrides it.
     pub period: Span,
-    /// macCslMaxPeriod: the longest period of all nodes, and the length of a wake-up sequence for a
-    /// receiver of which it is not known when it samples; `period` if none is given. At most 65535
-    /// units: 10.4856 s or 6.5535 s.
+    /// macCslMaxPeriod: the longest period of any node; `period` if none is given. It is also the
+    /// length of the wake-up sequence to a receiver whose sampling times are unknown. At most 65535
+    /// units: 10.4856 s for "oqpsk-250k", 6.5535 s for "fsk-100k".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_period: Option<Span>,
-    /// How long a channel sample lasts, less than the period; a clear channel assessment, 8
-    /// symbols, if none is given. A signal that is too weak for the assessment is found by a sample
-    /// that is longer than a wake-up frame.
+    /// Duration of a channel sample, less than the period; that of a clear channel assessment (8
+    /// symbols) if none is given. A sample longer than a wake-up frame also detects signals that
+    /// are too weak for the assessment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Span>,
-    /// macCslFramePendingWait: how long a receiver stays awake for the next frame if it was told
-    /// that one follows. The default, and the least, is macLifsPeriod and the longest frame.
+    /// macCslFramePendingWait: time for which a receiver stays awake for an announced next frame.
+    /// The default is the least value: macLifsPeriod plus the longest frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_pending_wait: Option<Span>,
-    /// How far the clock of a node is off at most, in parts per million, 0 to 500; each node draws
-    /// its own. 20 if none is given.
+    /// Largest error of a node's clock in parts per million, 0 to 500; 20 if none is given. Each
+    /// node draws its own error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_accuracy_ppm: Option<u16>,
-    /// Senders learn from acknowledgements when their neighbours sample, and send a short wake-up
-    /// sequence around that time.
+    /// Whether senders learn the sampling times of their neighbours from acknowledgements, and then
+    /// send a short wake-up sequence around such a time.
     #[serde(default = "yes")]
     pub synchronized: bool,
 }
@@ -202,7 +205,7 @@ fn yes() -> bool {
 }
 
 impl CslSection {
-    /// With every default, and periods in whole units.
+    /// The configuration with every default, and with periods in whole units.
     fn config(&self, phy: &PhyConfig) -> CslConfig {
         let period = CslConfig::in_units(self.period.0, phy);
         let base = CslConfig::new(period, phy);
@@ -228,8 +231,9 @@ impl CslSection {
     }
 }
 
-/// Path loss over distance. What is not given is that of the 2.4 GHz band indoors, or for
-/// "fsk-100k" of 868 MHz.
+/// Path loss over distance (log-distance model). The defaults describe the 2.4 GHz band indoors,
+/// for "fsk-100k" the 868 MHz band. Keys in dBm, `preamble_sinr_db` and `capture_sinr_db` are -250
+/// to 100.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -237,40 +241,42 @@ pub struct LogDistanceSection {
     /// Path-loss exponent, 1 to 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
-    /// Path loss at 1 m, in dB.
+    /// Path loss at 1 m, in dB, 0 to 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference_loss_db: Option<f64>,
-    /// Standard deviation of the shadowing, in dB, drawn once for each pair of nodes and run.
+    /// Standard deviation of the shadowing in dB, 0 to 20. The shadowing is drawn once for each
+    /// pair of nodes and run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing_db: Option<f64>,
     /// Transmit power, in dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tx_power_dbm: Option<f64>,
-    /// Noise in a receiver's band, in dBm.
+    /// Noise power in a receiver's band, in dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_floor_dbm: Option<f64>,
-    /// Weakest frame that a receiver locks on, in dBm. Bit errors decide what arrives, so this is
-    /// below a data sheet's sensitivity.
+    /// Weakest frame on which a receiver locks, in dBm. Bit errors decide separately whether the
+    /// frame is received, so this value is below the sensitivity of a data sheet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity_dbm: Option<f64>,
-    /// SINR below which a receiver does not lock on a frame, in dB.
+    /// SINR in dB below which a receiver does not lock on a frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preamble_sinr_db: Option<f64>,
-    /// Energy at which the channel is busy, in dBm; above the noise.
+    /// Energy in dBm above which the channel is busy. It must exceed the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cca_threshold_dbm: Option<f64>,
-    /// What a clear channel assessment listens for.
+    /// Mode of the clear channel assessment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cca_mode: Option<CcaMode>,
-    /// SINR in dB with which a later frame takes a receiver over; none does if this is not given.
+    /// SINR in dB above which a later frame takes over a receiver that is locked on another frame;
+    /// without this key none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture_sinr_db: Option<f64>,
-    /// Ratio of a frame's power to that of all frames that overlap it, in dB, below which it is
-    /// lost, -20 to 40. If it is not given, interference counts as noise, which flatters receivers;
-    /// measurements of 2.4 GHz radios suggest 3.
+    /// Least ratio in dB of a frame's power to that of all overlapping frames, below which the
+    /// frame is lost, -20 to 40. Without this key interference counts as noise, which is
+    /// optimistic; measurements of 2.4 GHz radios suggest 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub co_channel_rejection_db: Option<f64>,
-    /// A weaker signal is nothing at all, in dBm.
+    /// Power in dBm below which a signal is ignored altogether, at most `sensitivity_dbm`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weakest_dbm: Option<f64>,
 }
@@ -278,21 +284,21 @@ pub struct LogDistanceSection {
 /// A radio channel and the nodes on it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RadioSpec {
-    /// The channel, and what holds for every node on it.
+    /// The channel, and the configuration of every node on it.
     pub channel: Channel,
-    /// The nodes on the air and where they are; in the scenario's first run, where places are
-    /// drawn.
+    /// The nodes on the channel and their positions; those of the scenario's first run, if
+    /// positions are drawn.
     pub places: Vec<(NodeId, Position)>,
-    /// From where to where frames are received. Under `log_distance` this is without shadowing,
-    /// which each run draws anew.
+    /// Ends of the links over which frames are received. With `log_distance` these ignore
+    /// shadowing, which each run draws anew.
     pub links: Vec<(NodeId, NodeId)>,
-    /// How long each of them is for static routes: [`crate::routing::hop_over_air`].
+    /// Length of each link for static routes: [`crate::routing::hop_over_air`].
     pub lengths: Vec<u64>,
-    /// Nodes that have a macCslPeriod of their own.
+    /// Nodes with their own macCslPeriod.
     pub csl_periods: Vec<(NodeId, Duration)>,
 }
 
-/// A radio channel, of either kind.
+/// A radio channel of either kind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Channel {
     /// `[radio]`.
@@ -302,7 +308,8 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// How far frames are received, in metres, where that is a matter of distance alone.
+    /// Distance up to which frames are received, in metres; `None` if it does not depend on
+    /// distance alone.
     pub fn range(&self) -> Option<f64> {
         match self {
             Self::Ieee802154(config, _) => match config.propagation {
@@ -313,7 +320,7 @@ impl Channel {
         }
     }
 
-    /// Bytes of the largest IP packet.
+    /// Largest IP packet in bytes.
     pub fn mtu(&self) -> u32 {
         match self {
             Self::Ieee802154(..) => frames::MTU,
@@ -325,11 +332,11 @@ impl Channel {
 /// The keys of `csl`.
 const CSL_KEYS: [&str; 5] = ["period", "max_period", "sample", "frame_pending_wait", "clock_accuracy_ppm"];
 
-/// The keys that lead to a fault, and what is wrong.
+/// The path of keys to a fault, and the reason.
 type Fault = (Vec<&'static str>, String);
 
 impl RadioSection {
-    /// The channel, or what is wrong.
+    /// Checks the section and makes the configuration of the channel.
     pub(super) fn config(&self) -> Result<(RadioConfig, WirelessConfig), Fault> {
         let base = match self.phy {
             Phy::OQpsk250k => RadioConfig::o_qpsk(1.0),
@@ -464,13 +471,13 @@ impl RadioSection {
         }
     }
 
-    /// The radio's complaint at the key that it is about.
+    /// Turns an error of the radio's configuration into a fault at the corresponding key.
     fn fault(&self, error: &ConfigError) -> Fault {
         let ConfigError::Range(names, range) = *error else { return (Vec::new(), error.to_string()) };
         let mut keys = Vec::new();
         let key = names.split(',').next().unwrap_or(names);
         if let Some(csl) = self.csl.filter(|_| CSL_KEYS.contains(&key)) {
-            // A longest period that was not said is the period.
+            // Without `max_period` the period is the longest period, so the fault lies in `period`.
             let key = if key == "max_period" && csl.max_period.is_none() { "period" } else { key };
             let said = key != "sample" || csl.sample.is_some();
             return (
@@ -486,7 +493,7 @@ impl RadioSection {
         (keys, format!("{names}: expected {range}"))
     }
 
-    /// As it is, every default written out.
+    /// Fills in every default.
     pub(super) fn complete(&mut self, config: &RadioConfig, wireless: &WirelessConfig) {
         if let FragmentForwarding::Fragments(how) = wireless.forwarding {
             self.virtual_reassemblies = Some(how.entries as u32);

@@ -1,7 +1,7 @@
-//! Events whose times, targets and values are drawn anew for each run.
+//! Random events, drawn anew for each run.
 //!
 //! All draws of one `[[random-event]]` come from one stream, `(NAME, PURPOSE)` of the seed and the
-//! run, in the order of the events: the wait before an event if `spacing` is "poisson", its target
+//! run, in the order of the events: the time until an event if `spacing` is "poisson", its target
 //! if `pick` is "one", then a value for each target.
 
 use anabranch_core::time::{Duration, Instant};
@@ -18,96 +18,97 @@ use crate::random::Stream;
 use crate::sim::Fault;
 use crate::world::Failure;
 
-/// What happens at random.
+/// Kind of a random event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomAction {
-    /// Links get another rate, the same share of their own in both directions: needs `links` and
-    /// `rate_share`.
+    /// Links get another rate: a random factor of their own rate, the same in both directions.
+    /// Needs `links` and `rate_share`.
     SetRate,
-    /// Links get another delay, the same share of their own in both directions, as `[[event]]` sets
-    /// it: needs `links` and `delay_share`.
+    /// Links get another delay: a random factor of their own delay, the same in both directions;
+    /// see "set-delay" of `[[event]]`. Needs `links` and `delay_share`.
     SetDelay,
-    /// Links lose each packet with another probability, the same in both directions, as `[[event]]`
-    /// sets it: needs `links` and `loss_between`.
+    /// Links get another loss probability, the same in both directions; see "set-loss" of
+    /// `[[event]]`. Needs `links` and `loss_between`.
     SetLoss,
-    /// Links go down, both directions: needs `links` and `lasts`.
+    /// Both directions of links go down. Needs `links` and `lasts`.
     LinkDown,
-    /// Nodes die: needs `nodes` and `lasts`; `how` is "silent" if not given.
+    /// Nodes fail. Needs `nodes` and `lasts`; `how` is "silent" if it is not given.
     FailNode,
 }
 
-/// How random events follow one another.
+/// Distribution of the time between two events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SpacingName {
-    /// One after each interval.
+    /// Constant: one event in each interval.
     #[default]
     Constant,
-    /// A Poisson process.
+    /// Exponential: the events are a Poisson process.
     Poisson,
 }
 
-/// Whom a random event concerns.
+/// Targets of a random event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
-    /// All targets, each with a value of its own.
+    /// All targets, each with its own random value.
     #[default]
     All,
-    /// One of the targets, drawn anew each time.
+    /// One target, drawn anew for each event.
     One,
 }
 
-/// Events whose times, targets and values are drawn anew for each run. Keys that the action does
-/// not need are refused.
+/// Events with times, targets and values that are drawn anew for each run. Keys that the action
+/// does not need are refused.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RandomEventSection {
-    /// Its name, of its own: what is drawn depends on it.
+    /// Unique name. It names the random stream, so another name gives other events.
     pub name: String,
-    /// What happens.
+    /// Kind of event.
     pub action: RandomAction,
-    /// Names of links, or patterns such as "radio*".
+    /// Affected links: names, or patterns such as "radio*".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
-    /// Names of nodes, or patterns such as "n*".
+    /// Affected nodes: names, or patterns such as "n*".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<String>>,
-    /// Whom each event concerns.
+    /// Targets of each event.
     #[serde(default)]
     pub pick: Pick,
-    /// Mean time from one event to the next, and from `start` to the first; "off" for no event.
+    /// Mean time between two events, and from `start` to the first event; "off" for no events. It
+    /// must give at most 1,000,000 events.
     pub every: OrOff<Span>,
-    /// How the events follow one another.
+    /// Distribution of the time between two events.
     #[serde(default)]
     pub spacing: SpacingName,
-    /// No event comes before.
+    /// Time before which no event happens.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// Every event comes before this time; `stop` of the scenario if it is not given.
+    /// Time before which all events happen; `stop` of the scenario if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// The least and the greatest share of the rate in `[[link]]` that a link gets, evenly
-    /// distributed between them: more than 0, up to 1000.
+    /// Least and greatest factor on the link's rate in `[[link]]`, more than 0 and at most 1000.
+    /// The factor is evenly distributed between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_share: Option<[f64; 2]>,
-    /// The least and the greatest share of the delay in `[[link]]` that a link gets, evenly
-    /// distributed between them: from 0 on, up to 1000.
+    /// Least and greatest factor on the link's delay in `[[link]]`, 0 to 1000. The factor is evenly
+    /// distributed between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_share: Option<[f64; 2]>,
-    /// The least and the greatest probability with which a link loses a packet, evenly distributed
-    /// between them.
+    /// Least and greatest loss probability. The probability is evenly distributed between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_between: Option<[Probability; 2]>,
-    /// How long a link is down, or a node dead. Overlapping outages end with the first.
+    /// Duration of an outage of a link or node, more than 0. Of overlapping outages, the end of the
+    /// first ends all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// How nodes die.
+    /// How nodes fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<Failure>,
 }
@@ -116,69 +117,69 @@ fn at_once() -> Span {
     Span(Duration::ZERO)
 }
 
-/// Events that are drawn anew for each run.
+/// Events that are drawn anew for each run, resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RandomEvent {
-    /// Its name, and that of its stream.
+    /// Name of the events, which also names their stream.
     pub name: String,
-    /// What happens, and to whom it can.
+    /// Kind of event and possible targets.
     pub what: RandomFault,
-    /// Whom each event concerns.
+    /// Targets of each event.
     pub pick: Pick,
     /// Mean time between two events.
     pub every: Duration,
-    /// How they follow one another.
+    /// Distribution of the time between two events.
     pub spacing: SpacingName,
-    /// They begin after this time.
+    /// Time before which no event happens.
     pub start: Instant,
-    /// They come before this time.
+    /// Time before which all events happen.
     pub stop: Instant,
 }
 
-/// What happens at random, and to whom it can.
+/// Kind of event, with its possible targets.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RandomFault {
-    /// Links, there and back with their rates in bit/s, get a share of these.
+    /// Links get a rate of a random factor of these rates.
     Rate {
-        /// The links.
+        /// The links in both directions, with their rates in bit/s.
         links: Vec<[(LinkId, u64); 2]>,
-        /// Least share.
+        /// Least factor.
         least: f64,
-        /// Greatest share.
+        /// Greatest factor.
         most: f64,
     },
-    /// Links, there and back with their delays, get a share of these.
+    /// Links get a delay of a random factor of these delays.
     Delay {
-        /// The links.
+        /// The links in both directions, with their delays.
         links: Vec<[(LinkId, Duration); 2]>,
-        /// Least share.
+        /// Least factor.
         least: f64,
-        /// Greatest share.
+        /// Greatest factor.
         most: f64,
     },
-    /// Links, there and back, lose packets with a probability.
+    /// Links get a loss probability.
     Loss {
-        /// The links.
+        /// The links in both directions.
         links: Vec<[LinkId; 2]>,
         /// Least probability.
         least: f64,
         /// Greatest probability.
         most: f64,
     },
-    /// Links, there and back, are down for a while.
+    /// Links go down for a time.
     Outage {
-        /// The links.
+        /// The links in both directions.
         links: Vec<[LinkId; 2]>,
-        /// For so long.
+        /// Duration of the outage.
         lasts: Duration,
     },
-    /// Nodes are dead for a while.
+    /// Nodes fail for a time.
     Death {
         /// The nodes.
         nodes: Vec<NodeId>,
-        /// For so long.
+        /// Duration of the outage.
         lasts: Duration,
-        /// How they die.
+        /// How the nodes fail.
         how: Failure,
     },
 }
@@ -204,12 +205,12 @@ impl RandomFault {
         }
     }
 
-    /// One target's part of the event at `at`.
+    /// Adds the faults of the event at `at` for one target.
     fn strike(&self, at: Instant, target: usize, random: &mut Stream, faults: &mut Vec<(Instant, Fault)>) {
         match self {
             Self::Rate { links, least, most } => {
                 let share = least + (most - least) * random.uniform();
-                // A link that sends nothing is down, and not slow.
+                // At least 1 bit/s: a rate of 0 would be a link that is down, not a slow link.
                 let rate = |rate: u64| ((rate as f64 * share) as u64).max(1);
                 faults.extend(links[target].map(|(link, nominal)| (at, Fault::Rate(link, rate(nominal)))));
             }
@@ -236,7 +237,7 @@ impl RandomFault {
 }
 
 impl RandomEvent {
-    /// What happens in one run, and when.
+    /// The faults of one run and their times.
     pub fn draw(&self, seed: u64, run: u64) -> Vec<(Instant, Fault)> {
         let mut random = Stream::new(seed, run, &self.name, self.what.purpose());
         let mut faults = Vec::new();

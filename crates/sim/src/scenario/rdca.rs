@@ -1,4 +1,4 @@
-//! What a scenario file says of RDCA ([`anabranch_core::rdca`]).
+//! The `[rdca.NAME]` section: options of RDCA ([`anabranch_core::rdca`]).
 
 use anabranch_core::rdca::{
     Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Header, Notice,
@@ -13,145 +13,151 @@ use super::options::{Means, OrOff, options};
 use super::units::Span;
 use crate::apps::rdca::RouteNotices;
 
-/// Where the options of `[rdca.NAME]` start from.
+/// Base values of the options in `[rdca.NAME]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RdcaAlgorithm {
-    /// Section 3 of the paper as the errata read it. Notices of broken routes are ignored.
+    /// The algorithms of section 3 of the paper, corrected by the errata. Notices of broken routes
+    /// are ignored.
     Paper,
-    /// Ours.
+    /// Anabranch's variant.
     #[default]
     Ours,
 }
 
-/// Both ends of RDCA, and what the sender's application tells it.
+/// Options of both ends of RDCA, and of the sender's application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RdcaOptions {
-    /// Sender and sink.
+    /// Configuration of sender and sink.
     pub config: Config,
-    /// Whether the sender hears of broken routes.
+    /// Whether the sender is told about broken routes.
     pub notices: RouteNotices,
 }
 
 options! {
-    /// How RDCA behaves. A key that is not given is as the algorithm has it.
+    /// An RDCA profile. The algorithm provides the keys that are not given.
     pub struct RdcaProfile of RdcaOptions,
-    /// Where the options start from.
+    /// Algorithm that provides the default of every other key.
     algorithm: RdcaAlgorithm;
-    /// How datagrams are written, at both ends.
+    /// Header format of datagrams, at both ends. "printed" needs `rtt = "twice-trip-time"`.
     header: Header = config.sender.header;
-    /// Bytes of the longest datagram, header included, 18 to 65507. Rates are counted in datagrams
-    /// of this length.
+    /// Length of the longest datagram in bytes, header included, 18 to 65507. Rates are counted in
+    /// datagrams of this length.
     datagram: u16 = config.sender.datagram;
-    /// Packets in the sender's queue, sent or not, at least 2.
+    /// Capacity of the sender's queue in packets, both sent and unsent: at least 2, and with
+    /// `header = "printed"` at most 2048.
     queue_packets: u16 = config.sender.queue_packets;
-    /// Packets that may wait to be sent for the first time, at least 1.
+    /// Largest number of packets that wait for their first transmission, at least 1.
     unsent_packets: u16 = config.sender.unsent_packets;
-    /// The same limit as a time at the present rate, but never fewer than 4 packets; or "off".
+    /// The limit of `unsent_packets` as a time at the present rate, but at least 4 packets; or
+    /// "off".
     unsent_time: OrOff<Span> = config.sender.unsent_time;
-    /// First wait for an answer to a request; it doubles up to `longest_wait`.
+    /// First wait for the answer to a request, more than 0; it doubles up to `longest_wait`.
     request_wait: Span = config.sender.request_wait;
-    /// Requests without an answer before the sender gives up, at least 1.
+    /// Number of unanswered requests after which the sender gives up, at least 1.
     request_tries: u8 = config.sender.request_tries;
-    /// Round trip before the first measurement, at both ends.
+    /// Round-trip time that both ends assume before the first measurement.
     initial_rtt: Span = config.sender.initial_rtt;
     /// Clock on which the first round trip is measured.
     handshake: HandshakeRtt = config.sender.handshake;
-    /// Packet window of the start phase, and its least value later.
+    /// Packet window at the beginning of the start phase, and its lower bound later.
     start_window: u16 = config.sender.start_window;
-    /// The window grows by one packet in each such interval of the start phase.
+    /// Interval in the start phase after which the window grows by one packet, more than 0.
     start_every: Span = config.sender.start_every;
-    /// How the packets of a window are spread in the start phase.
+    /// Spacing of the packets of a window in the start phase.
     start_pacing: StartPacing = config.sender.start_pacing;
     /// Whether rate and window grow while the application does not use them.
     growth: Growth = config.sender.growth;
-    /// Bytes per second by which the rate rises after each `raise_every`.
+    /// Increase of the rate after each `raise_every`, in bytes per second.
     raise_step: u32 = config.sender.raise_step;
-    /// Interval between two rises of the rate.
+    /// Interval between two increases of the rate, more than 0.
     raise_every: Span = config.sender.raise_every;
-    /// Whether the rate rises faster after a quiet time.
+    /// Faster increase of the rate after a time without congestion, or "off".
     acceleration: OrOff<AccelerationTable> = config.sender.acceleration;
-    /// For how long a reported loss withholds the rise.
+    /// Time for which a reported loss stops the increase of the rate.
     withhold: Withhold = config.sender.withhold;
-    /// Which SNACKs set rate and window in the controlled phase.
+    /// SNACKs that change rate and window in the controlled phase.
     snack: SnackReaction = config.sender.snack;
     /// How a notification sets the rate.
     notice: Notice = config.sender.notice;
-    /// Rate after a broken path, in percent of the rate that was used.
+    /// Rate after a broken path, in percent of the rate that was used before, 1 to 100.
     broken_percent: u8 = config.sender.broken_percent;
-    /// What a sender does when the network says that a path has broken.
+    /// Reaction of the sender when the network reports a broken path.
     standby: Standby = config.sender.standby;
-    /// Whether the rate rises more slowly where the network was last in trouble.
+    /// Slower increase of the rate close to the rate at which the network last had problems, or
+    /// "off".
     caution: OrOff<CautionTable> = config.sender.caution;
-    /// Rate after a notification, in percent of the receive rate, where the application was the
-    /// limit.
+    /// Rate after a notification in percent of the receive rate, if the application was the limit.
     headroom_percent: u16 = config.sender.headroom_percent;
-    /// What becomes of the queue that a notification found.
+    /// What the sender does about the queue that caused a notification.
     drain: Drain = config.sender.drain;
-    /// Lowest rate in bytes per second.
+    /// Lowest rate in bytes per second, at least 1.
     least_rate: u32 = config.sender.least_rate;
-    /// How long a packet is kept after it was sent: halves of a round trip, and send intervals on
-    /// top.
+    /// Time for which a sent packet is kept: a number of half round trips plus a number of send
+    /// intervals.
     retention: Retention = config.sender.retention;
-    /// Whether a packet may be released without a confirmation of the sink.
+    /// Whether a packet may be released without the sink's confirmation.
     release: Release = config.sender.release;
-    /// One packet in this many asks to be confirmed; "off" for the last one only.
+    /// Interval in packets at which a packet asks for confirmation, at least 1; "off" for the last
+    /// packet only.
     confirm_every: OrOff<u32> = config.sender.confirm_every;
     /// Silence of the application after which the sender asks whether everything has arrived.
     tail_after: Span = config.sender.tail_after;
-    /// Least wait for an answer to a probe, beside two round trips.
+    /// Least wait for the answer to a probe, more than 0; the sender also waits for at least two
+    /// round trips.
     least_wait: Span = config.sender.least_wait;
-    /// Longest wait for an answer.
+    /// Longest wait for an answer, at least `least_wait`.
     longest_wait: Span = config.sender.longest_wait;
-    /// Probes without an answer after which no new packet is sent until one comes.
+    /// Number of unanswered probes after which the sender sends no new packets until an answer
+    /// arrives.
     standby_after: u8 = config.sender.standby_after;
-    /// Probes without an answer before the sender gives up, at least 1.
+    /// Number of unanswered probes after which the sender gives up, at least 1.
     probe_tries: u8 = config.sender.probe_tries;
-    /// Whether the sender hears of broken routes.
+    /// Whether the sender is told about broken routes.
     route_notices: RouteNotices = notices;
-    /// Senders that the sink serves at a time; more are refused.
+    /// Number of senders that the sink serves at the same time, at least 1; more are refused.
     senders: u32 = config.sink.senders;
-    /// Packets that the sink holds out of order, over all senders.
+    /// Number of out-of-order packets that the sink holds, over all senders.
     held_packets: u32 = config.sink.held_packets;
-    /// Packets that the sink holds out of order for one sender.
+    /// Number of out-of-order packets that the sink holds for one sender.
     reorder_packets: u16 = config.sink.reorder_packets;
-    /// How the sink recognises a rising delay.
+    /// Test by which the sink recognises a rising delay.
     trend: TrendTest = config.sink.trend;
-    /// Waiting time on the way below which the sink sends no notification.
+    /// Queueing delay on the path below which the sink sends no notification.
     least_waiting: Span = config.sink.least_waiting;
-    /// The same limit in intervals between packets, up to 100 ms; the larger of the two holds.
+    /// The limit of `least_waiting` in intervals between packets, up to 100 ms; the larger limit
+    /// applies.
     least_waiting_intervals: u8 = config.sink.least_waiting_intervals;
-    /// Packets of a sender between two notifications at least.
+    /// Least number of packets of a sender between two notifications.
     notice_packets: u16 = config.sink.notice_packets;
-    /// Whether the sink reports a queue that stays.
+    /// Report of a standing queue by the sink, or "off".
     standing: OrOff<StandingTable> = config.sink.standing;
-    /// What the receive rate is made of.
+    /// Measurement from which the receive rate is computed.
     receive_rate: ReceiveRate = config.sink.receive_rate;
     /// Whether the sink tells each sender its share.
     share: ShareReport = config.sink.share;
     /// Least time between two notifications.
     guard: Guard = config.sink.guard;
-    /// What a notification does to the trip times before it.
+    /// Whether a notification discards the trip times measured before it.
     after_notice: AfterNotice = config.sink.after_notice;
-    /// What the sink's average round trip is made of.
+    /// Measurement from which the sink's average round trip is computed.
     rtt: RttSource = config.sink.rtt;
     /// When a SNACK is repeated.
     repeat: SnackRepeat = config.sink.repeat;
-    /// A SNACK waits for eight receive intervals, at most this long, and lists all gaps by then; at
-    /// least half a round trip.
+    /// Longest time for which a SNACK is held back to collect further gaps. The time is eight
+    /// receive intervals, limited by this value, but at least half a round trip.
     collect: Span = config.sink.collect;
-    /// Period over which the least trip time is taken.
+    /// Period over which the minimum of the trip time is taken, more than 0.
     least_span: Span = config.sink.least_span;
     /// Silence after which the sink forgets a sender.
     idle: Span = config.sink.idle;
-    /// How long the sink remembers a stream that has ended.
+    /// Time for which the sink remembers a finished stream.
     linger: Span = config.sink.linger;
 }
 
 impl RdcaProfile {
-    /// What the profile means, with every value written out, or the key at fault and what is wrong
-    /// with it.
+    /// Checks the profile and fills in every default. An error is the key at fault and the reason.
     pub(super) fn resolve(&mut self) -> Result<RdcaOptions, (&'static str, String)> {
         let mut options = match self.algorithm {
             RdcaAlgorithm::Paper => RdcaOptions { config: Config::paper(), notices: RouteNotices::Ignored },
@@ -213,7 +219,7 @@ impl RdcaProfile {
     }
 }
 
-/// Declares a table whose keys are all needed.
+/// Declares a table whose keys are all mandatory.
 macro_rules! table {
     ($(#[$attribute:meta])* pub struct $name:ident of $core:ident;
         $($(#[$key_attribute:meta])* $key:ident: $type:ty;)*
@@ -237,39 +243,40 @@ macro_rules! table {
 }
 
 table! {
-    /// A faster rise of the rate.
+    /// A faster increase of the rate.
     pub struct AccelerationTable of Acceleration;
-    /// The rise doubles after each such time without a notification, a loss or a cut.
+    /// The increase doubles each time this long passes without a notification, a loss or a cut.
     after: Span;
-    /// Doublings at most.
+    /// Largest number of doublings.
     doublings: u8;
-    /// In each second the rise is at first this part of the rate after the last cut (32 for a
-    /// thirty-second), or "off" for `raise_step`.
+    /// Initial increase in each second, as the divisor of the rate after the last cut, at least 1:
+    /// 32 for a thirty-second of it. "off" begins with `raise_step`.
     part: OrOff<u16>;
 }
 
 table! {
-    /// A slower rise of the rate after many losses or a broken path.
+    /// A slower increase of the rate after many losses or a broken path.
     pub struct CautionTable of Caution;
-    /// Packets that one SNACK must report missing.
+    /// Number of packets that one SNACK must report missing.
     many: u8;
-    /// Caution begins at this percentage of the rate of that moment.
+    /// Lower end of the cautious range, in percent of the rate when the losses were reported, at
+    /// most `to_percent`.
     from_percent: u8;
-    /// It ends at this percentage.
+    /// Upper end of the cautious range, in percent of that rate.
     to_percent: u8;
-    /// The rise is this many times slower.
+    /// Factor by which the increase is slower, at least 1.
     slower: u8;
-    /// It ends after this time without a notification, a loss or a cut.
+    /// Time without a notification, a loss or a cut after which caution ends.
     lasts: Span;
-    /// The same time after a broken path.
+    /// The time of `lasts` after a broken path.
     after_break: Span;
 }
 
 table! {
-    /// A queue that stays: each of the last 8 packets has waited this long.
+    /// A standing queue: each of the last 8 packets has waited this long.
     pub struct StandingTable of Standing;
-    /// Waiting time above the least that was seen.
+    /// Queueing delay above the minimum that was measured.
     waiting: Span;
-    /// The receive rate that the sink then reports, in percent, 1 to 100.
+    /// Receive rate that the sink then reports, in percent of the measured one, 1 to 100.
     percent: u8;
 }

@@ -1,5 +1,4 @@
-//! What a run has to say for itself: the resolved scenario, its hash, and metrics by name with
-//! their units.
+//! Results of a run: the resolved scenario, its hash, and metrics by name with their units.
 
 mod buffers;
 mod traffic;
@@ -22,21 +21,21 @@ use crate::packet::NodeId;
 use crate::probe::Figure;
 use crate::sim::Simulation;
 
-/// A figure with its unit.
+/// A number with its unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Metric {
-    /// The figure; `null` in JSON if there is none, as the latency of a transfer that was not
+    /// The value; `null` in JSON if there is none, such as the latency of a transfer that was not
     /// delivered.
     pub value: Option<f64>,
-    /// Its unit: `1`, `s`, `B`, `bit/s`, `J`.
+    /// Unit: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'static str,
 }
 
 /// Metrics by name.
 pub type Metrics = BTreeMap<String, Metric>;
 
-/// The metric that says for how long runs without a latency had gone on:
-/// `transfer.NAME.latency_censored_s` of `transfer.NAME.latency_s`. `None` if the metric is no
+/// Name of the metric with the duration of runs that have no latency:
+/// `transfer.NAME.latency_censored_s` for `transfer.NAME.latency_s`. `None` if `metric` is not the
 /// latency of a transfer.
 pub fn censored_by(metric: &str) -> Option<String> {
     let place = metric.strip_prefix("transfer.")?.strip_suffix(".latency_s")?;
@@ -51,17 +50,17 @@ pub fn json_schema() -> serde_json::Value {
 
 impl Scenario {
     /// The resolved scenario as JSON with sorted keys: equal scenarios give equal text. The seed is
-    /// not part of it.
+    /// not included.
     pub fn canonical_json(&self) -> String {
         let mut value = serde_json::to_value(self.erased()).expect("a scenario has only string keys");
         if let Some(object) = value.as_object_mut() {
             object.remove("seed");
         }
-        // Not `to_string`, which goes through `fmt` and takes twice as long.
+        // `Value::to_string` would go through `fmt`, which takes twice as long.
         serde_json::to_string(&value).expect("a value is JSON")
     }
 
-    /// The resolved scenario as JSON, keys in the order of the reference.
+    /// The resolved scenario as JSON, with keys in the order of the reference.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self.erased()).expect("a scenario has only string keys")
     }
@@ -71,18 +70,17 @@ impl Scenario {
         toml::to_string(self.erased()).expect("a scenario has only string keys")
     }
 
-    /// The resolved scenario behind a table of functions. Its hundreds of types are so compiled
-    /// once for all formats together, and once more for the digest, which is made for each point of
-    /// a sweep.
+    /// The resolved scenario behind `erased_serde`. Its hundreds of types are compiled once for all
+    /// formats, and once more for the digest, which is made for each point of a sweep.
     fn erased(&self) -> &dyn erased_serde::Serialize {
         self.resolved()
     }
 
-    /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air
-    /// (`radio.NODE.…`), of each probe (`probe.NAME.…`), of each pool of send buffers
-    /// (`buffers.NODE.…`), and of each node that has dropped packets (`node.NAME.…`). A run in
-    /// which nothing is pending any more lasts until `stop`.
+    /// The metrics of a run: of each transfer (`transfer.NAME.…`), each direction of a link
+    /// (`link.A>B.…`, and `link.A>B.air.…` over the air next to a cable), each node on the channel
+    /// (`radio.NODE.…`), each probe (`probe.NAME.…`), each pool of send buffers (`buffers.NODE.…`),
+    /// and each node that has dropped packets (`node.NAME.…`). A run without pending events counts
+    /// as lasting until `stop`.
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let end = if sim.is_idle() { sim.now().max(self.stop) } else { sim.now() };
         self.metrics_until(plan, sim, end)
@@ -105,7 +103,8 @@ impl Scenario {
         let cables: BTreeSet<(NodeId, NodeId)> = cables.map(|link| (link.from(), link.to())).collect();
         for link in network.links() {
             let (from, to) = (link.from(), link.to());
-            // Nodes that move have a link to every other, over most of which nothing ever goes.
+            // A moving node has a link to every other node; most of these links never carry a
+            // packet.
             if link.is_wireless() && (self.mobile(from).is_some() || self.mobile(to).is_some()) {
                 continue;
             }
@@ -130,7 +129,7 @@ impl Scenario {
             if is_managed || link.config().ecn_threshold.is_some() {
                 put(&mut metrics, &place, "ecn_marked", Some(m.marked as f64), "1");
             }
-            // A node on the air has one queue and one channel for all its links.
+            // A node on the channel has one queue and one transmitter for all its links.
             if !link.is_wireless() {
                 put(&mut metrics, &place, "queue_peak_packets", Some(m.peak_packets as f64), "1");
                 put(&mut metrics, &place, "queue_peak_bytes", Some(m.peak_bytes as f64), "B");
@@ -161,8 +160,7 @@ impl Scenario {
         metrics
     }
 
-    /// What nodes have dropped before it was on a link, or behind one; a node that drops nothing
-    /// has no figures.
+    /// Packets dropped by nodes, not by links. Nodes without drops have no metrics.
     fn node_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
         for (i, node) in self.nodes.iter().enumerate() {
             let m = sim.world().network.node_metrics(NodeId(i as u32));
@@ -191,7 +189,7 @@ impl Scenario {
         let since = |began: Option<Instant>, t: Instant| Some(t.saturating_since(began?).as_secs_f64());
         let delivered = match spec.repeat {
             Some(_) => sink.bytes(),
-            // A sender that started again begins from the first octet.
+            // A restarted sender begins again with the first byte.
             None => sink.transfers.last().map_or(0, |t| t.bytes),
         };
         let last = sink.transfers.last().map(|t| t.last);
@@ -258,7 +256,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// If nodes cannot be placed as the scenario wants them.
+    /// If the nodes cannot be placed as the scenario requires.
     pub fn run(
         &self,
         seed: u64,
@@ -273,29 +271,28 @@ impl Scenario {
     }
 }
 
-/// The figures of a transfer that began with a request.
+/// Results of a transfer that began with a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SetFigures {
-    /// From the request until the last octet was delivered in order; `None` if that did not happen.
+    /// Time from the request until the last byte was delivered in order; `None` if it was not.
     pub latency: Option<Duration>,
-    /// From the request until the first session was open (for the baselines: until the node had
-    /// answered and the connection that carries the octets was open); `None` if that did not
-    /// happen.
+    /// Time from the request until the first session was open; `None` if none was. For the
+    /// baselines: until the node had answered and the connection for the data was open.
     pub establishment: Option<Duration>,
-    /// Octets that came out of the node's receive buffer.
+    /// Bytes read from the node's receive buffer.
     pub delivered: u64,
-    /// Segments that TCP sent again: this sender's, and all that the gateways sent to nodes.
+    /// TCP retransmissions of this sender, and of the gateways to nodes.
     pub retransmissions: u64,
-    /// Sessions that were called.
+    /// Number of sessions that were opened or attempted.
     pub sessions: usize,
-    /// Packets that the gateways' queues refused.
+    /// Packets that the gateways' queues dropped.
     pub gateway_drops: u64,
-    /// The most that waited in one of the gateways' queues, in octets.
+    /// Peak length in bytes of the gateways' queues.
     pub gateway_queue_peak_bytes: u64,
 }
 
 impl SetFigures {
-    /// Reads them after, or during, a run.
+    /// Reads the results during or after a run.
     pub fn of(planned: &PlannedSet, plan: &Planned, sim: &Simulation) -> Self {
         let sender = sim.app::<SetSender>(planned.sender);
         let node = sim.app::<SetNode>(planned.node);
@@ -320,15 +317,15 @@ impl SetFigures {
         figures
     }
 
-    /// Octets delivered over the latency, in bit/s.
+    /// Bytes delivered divided by the latency, in bit/s.
     pub fn goodput(&self) -> Option<f64> {
         let seconds = self.latency?.as_secs_f64();
         (seconds > 0.0).then(|| self.delivered as f64 * 8.0 / seconds)
     }
 }
 
-/// Octets delivered per second, in bit/s, from the request (or when it was due) until `until`: when
-/// the delivery was complete, or the end of the run. `None` if no time has passed.
+/// Rate of delivery in bit/s, from the request (or its scheduled time) until `until`: the end of
+/// the delivery, or of the run. `None` if no time has passed.
 fn goodput_until(
     spec: &TransferSpec,
     started: Option<Instant>,
@@ -340,8 +337,8 @@ fn goodput_until(
     (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
 }
 
-/// For how long a transfer with an end had gone on when the run ended without its delivery, whether
-/// it was under way or had failed: its latency is longer than that.
+/// Adds the duration of a limited transfer that was not delivered, whether it was in progress or
+/// had failed when the run ended. The latency is censored: it is longer than this duration.
 fn put_censored(
     metrics: &mut Metrics,
     (place, spec): (&str, &TransferSpec),
@@ -356,8 +353,8 @@ fn put_censored(
     }
 }
 
-/// The figures of a multipath connection, and of each of its subflows
-/// (`transfer.NAME.subflow.N.…`), from 0 on in the order of opening.
+/// Metrics of a Multipath TCP connection and of each of its subflows (`transfer.NAME.subflow.N.…`),
+/// numbered from 0 in the order of opening.
 fn multipath_metrics(metrics: &mut Metrics, place: &str, multipath: &MultipathInfo) {
     put(metrics, place, "reinjections", Some(multipath.connection.reinjections as f64), "1");
     put(metrics, place, "subflows", Some(multipath.subflows.len() as f64), "1");

@@ -1,4 +1,4 @@
-//! What a scenario may choose about SET.
+//! Options of SET.
 
 use anabranch_core::set::buffers::{ShareConfig, Sharing};
 use anabranch_core::set::{
@@ -13,34 +13,35 @@ use serde::{Deserialize, Serialize};
 use super::policies::Named;
 use super::units::{Size, Span};
 
-/// Choices of SET. The defaults are today's protocol; the paper's are named in each choice.
+/// Options of SET. The defaults are those of Anabranch's variant; each value says where the paper
+/// differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SetSection {
-    /// Layout of the header of a data chunk.
+    /// Header format of data chunks.
     pub layout: Layout,
     /// When data may follow a SETSYN.
     pub start: Start,
     /// When the next session is opened.
     pub open: OpenWhen,
-    /// How long a gateway waits before its SETACK.
+    /// Time for which a gateway waits before its SETACK.
     pub open_wait: OpenWait,
-    /// How sessions share the file.
+    /// Striping policy: assigns the chunks of the file to sessions.
     pub striping: Named<StripingPolicy>,
-    /// Whether an idle session copies what holds up the rest.
+    /// Whether an idle session retransmits chunks that delay the rest.
     pub reinjection: Reinjection,
-    /// When a gateway whose session was lost is called again.
+    /// When a gateway with a lost session is called again.
     pub recovery: Recovery,
     /// How the node shares its buffer among sessions.
     pub sharing: Sharing,
-    /// What the node answers to a request.
+    /// The node's answer to a request.
     pub answer: NodeStriping,
-    /// The node's receive buffer, at least 1 octet.
+    /// Size of the node's receive buffer, at least 1 byte.
     pub node_buffer: Size,
-    /// What one session may have at a gateway, at least 1 octet.
+    /// Buffer of one session at a gateway, at least 1 byte.
     pub gateway_buffer: Size,
-    /// Nothing delivered for so long ends the transfer.
+    /// Time without any delivery after which the transfer fails.
     pub stall: Span,
 }
 
@@ -64,7 +65,7 @@ impl Default for SetSection {
 }
 
 impl SetSection {
-    /// The protocol as printed.
+    /// The options of the protocol as published in the paper.
     pub fn paper() -> Self {
         Self {
             start: Start::AfterSetAck,
@@ -78,8 +79,8 @@ impl SetSection {
         }
     }
 
-    /// Options of the sender, whose striping has a name that the program may have brought along;
-    /// its plan and its gateways are left as they are by default.
+    /// Options of the sender, with its resolved striping policy. The plan and the gateways keep
+    /// their defaults.
     pub(super) fn sender(&self, striping: StripingPolicy) -> SenderConfig {
         SenderConfig {
             layout: self.layout,
@@ -93,7 +94,7 @@ impl SetSection {
         }
     }
 
-    /// Options of a gateway whose wired segments have `segment` octets.
+    /// Options of a gateway whose wired segments have `segment` bytes.
     pub fn relay(&self, segment: u16) -> RelayConfig {
         let segment = u32::from(segment);
         RelayConfig {
@@ -105,7 +106,7 @@ impl SetSection {
         }
     }
 
-    /// Options of a node whose wireless segments have `segment` octets; without a gateway table.
+    /// Options of a node whose wireless segments have `segment` bytes; without a gateway table.
     pub fn receiver(&self, segment: u16) -> ReceiverConfig {
         let default = ReceiverConfig::default();
         ReceiverConfig {

@@ -1,5 +1,4 @@
-//! The text of a scenario with its overrides, as a tree in which every value knows where it was
-//! written.
+//! The text of a scenario with its overrides, as a tree in which every value has its position.
 
 pub mod alias;
 mod single;
@@ -20,7 +19,7 @@ use super::policies::Policies;
 use super::{Node, Place, ScenarioError, Tree};
 use traces::Traces;
 
-/// The text of a scenario and what is set on top of it.
+/// The text of a scenario, and the overrides on top of it.
 #[derive(Clone, Debug)]
 pub struct Source {
     text: Text,
@@ -35,14 +34,14 @@ pub struct Source {
 type Length = dyn Fn(&str) -> Option<u64> + Send + Sync;
 type Read = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 
-/// What is known of files, by their names.
+/// Access to the files of a scenario, by their names.
 #[derive(Clone)]
 struct Files(Arc<Known>);
 
 struct Known {
-    /// The lengths of those that transfers carry.
+    /// Gives the lengths of transferred files.
     length: Box<Length>,
-    /// The texts of those that a scenario is read with.
+    /// Gives the texts of files that are needed to read the scenario.
     text: Box<Read>,
 }
 
@@ -72,7 +71,7 @@ impl From<usize> for Step {
 }
 
 impl Source {
-    /// A scenario's text; `name` is what errors call it.
+    /// A scenario from its text; errors refer to it as `name`.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             text: Text::new(name, text),
@@ -88,12 +87,13 @@ impl Source {
         }
     }
 
-    /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys;
-    /// in a list of tables an index, the `name` of one, or a pattern of names in which `*` stands
-    /// for any text, as among the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The name or
-    /// pattern of single links of a table `[[link]]` that makes several is a step, too. The value
-    /// is TOML; what is not, is a string. `off` takes one of the sections `radio`, `paths`, `wifi`
-    /// and `aodv` out of the file.
+    /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`.
+    ///
+    /// The steps of the path are keys. In a list of tables a step is an index, the `name` of an
+    /// entry, or a pattern of names in which `*` stands for any text; patterns also select profiles
+    /// of `tcp`, `dtc`, `rdca` and `buffers`. The name or pattern of single links of a table
+    /// `[[link]]` is a step, too. The value is TOML; a value that is not valid TOML is a string.
+    /// `off` removes a section `radio`, `paths`, `wifi` or `aodv`.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -105,17 +105,17 @@ impl Source {
         self
     }
 
-    /// Tells the length in bytes of each file that a transfer carries, by the name that the
-    /// scenario gives the file; `None` if it cannot be found. Only a transfer with
-    /// `gateways = "best"` needs the length.
+    /// Sets the source of file lengths: `length` gives the bytes of a transferred file by its name
+    /// in the scenario, or `None` if there is no such file. Only a transfer with
+    /// `gateways = "best"` needs it.
     pub fn with_lengths(self, length: impl Fn(&str) -> Option<u64> + Send + Sync + 'static) -> Self {
         let Files(known) = self.files;
         let text = Box::new(move |name: &str| (known.text)(name));
         Self { files: Files(Arc::new(Known { length: Box::new(length), text })), ..self }
     }
 
-    /// Reads each file that has a trace of a link, a topology, or how nodes move, by the name that
-    /// the scenario gives it: its text, or why there is none.
+    /// Sets the source of file contents: `read` gives the text of a trace, topology or movement
+    /// file by its name in the scenario, or the reason why it cannot.
     pub fn with_texts(self, read: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
         let Files(known) = self.files;
         let length = Box::new(move |name: &str| (known.length)(name));
@@ -123,8 +123,8 @@ impl Source {
         Self { files, traces: Traces::default(), ..self }
     }
 
-    /// Tells the lengths of files ([`Source::with_lengths`]) and reads them
-    /// ([`Source::with_texts`]) from the scenario's folder.
+    /// Reads files ([`Source::with_texts`]) and their lengths ([`Source::with_lengths`]) from a
+    /// folder: that of the scenario.
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         let folder = Arc::new(folder.into());
         let same = folder.clone();
@@ -133,23 +133,23 @@ impl Source {
         )
     }
 
-    /// Lets profiles have no users, for a caller that may select among them later.
+    /// Allows unused profiles, for a caller that may select them later.
     pub fn selecting(self) -> Self {
         Self { selects: true, ..self }
     }
 
-    /// The length of a file, as [`Source::with_lengths`] tells it.
+    /// The length of a file in bytes, from [`Source::with_lengths`].
     pub(super) fn length_of(&self, file: &str) -> Option<u64> {
         (self.files.0.length)(file)
     }
 
-    /// The text of a file, as [`Source::with_texts`] reads it.
+    /// The text of a file, from [`Source::with_texts`].
     pub(super) fn text_of(&self, file: &str) -> Result<String, String> {
         (self.files.0.text)(file)
     }
 
-    /// Whether an override, an axis of the file's own sweep or an alias selects among profiles, so
-    /// that some have no user.
+    /// Whether an override, an axis of the file's own sweep or an alias selects profiles, so that
+    /// unused profiles are allowed.
     pub(super) fn selects_profiles(&self) -> bool {
         let overrides = self.overrides.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
         if self.selects || overrides.into_iter().any(selects_profile) {
@@ -166,25 +166,25 @@ impl Source {
         self.overrides.iter().filter_map(|set| set.split_once('=')).any(|(set, _)| set.trim() == path)
     }
 
-    /// Lets the scenario name policies that are not ours.
+    /// Allows the scenario to name these custom policies.
     pub fn with_policies(self, policies: Policies) -> Self {
         Self { policies: Arc::new(policies), ..self }
     }
 
-    /// What is not ours.
+    /// The custom policies.
     pub(super) fn policies(&self) -> &Policies {
         &self.policies
     }
 
-    /// The text as it was given.
+    /// The text, without overrides.
     pub fn text(&self) -> &str {
         self.text.as_str()
     }
 
-    /// Parses the text and applies the overrides. What its keys mean is the caller's to say.
+    /// Parses the text and applies the overrides, without checking keys and values.
     ///
     /// # Errors
-    /// If it is not TOML, or an override does not fit.
+    /// If the text is not TOML, or an override does not fit.
     pub fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
         self.changed(self.parsed()?)
     }
@@ -192,13 +192,13 @@ impl Source {
     /// Parses the text, for [`Source::scenario_from`].
     ///
     /// # Errors
-    /// If it is not TOML.
+    /// If the text is not TOML.
     pub fn parsed(&self) -> Result<Tree<'_>, ScenarioError> {
         self.text.tree()
     }
 
-    /// The order in which several parameters apply so that none is lost: words first, then aliases
-    /// of paths, then patterns, then single values. Within each kind the order of names decides.
+    /// Orders several parameters such that none overwrites another: words first, then aliases of
+    /// paths, then patterns, then single values; within each kind by name.
     ///
     /// # Errors
     /// If the text is not TOML.
@@ -214,6 +214,8 @@ impl Source {
     /// Applies the removals and overrides to the tree of the text.
     pub(super) fn changed<'s>(&'s self, mut tree: Tree<'s>) -> Result<Tree<'s>, ScenarioError> {
         self.removed.iter().for_each(|path| remove(&mut tree, path));
+        // Values of overrides get spans behind the text, so that `place` can attribute errors to
+        // them.
         let mut offset = self.text().len() + 1;
         for assignment in &self.overrides {
             let fault = |message: String, hint: Option<String>| ScenarioError {
@@ -225,6 +227,7 @@ impl Source {
                 return Err(fault("expected `path=value`".to_owned(), None));
             };
             let text = || Spanned::new(0..value.len(), DeValue::String(value.trim().into()));
+            // A value that is not TOML is a string, so words need no quotes.
             let value = DeValue::parse(value.trim()).unwrap_or_else(|_| text());
             let value = moved(value, offset..offset + assignment.len());
             apply(&mut tree, path.trim(), &value).map_err(|(message, hint)| fault(message, hint))?;
@@ -233,16 +236,16 @@ impl Source {
         Ok(tree)
     }
 
-    /// Reads a tree as a `T`, which may be of types that know their place ([`Spanned`]).
+    /// Reads a tree as a `T`, whose types may include [`Spanned`].
     ///
     /// # Errors
-    /// What does not fit, where it was written, and for an unknown key or word the one that was
-    /// probably meant.
+    /// If a value does not fit. The error has its position and, for an unknown key or word, the one
+    /// that was probably meant.
     pub fn read<'s, T: Deserialize<'s>>(&'s self, tree: Tree<'s>) -> Result<T, ScenarioError> {
         T::deserialize(toml::Deserializer::from(tree)).map_err(|error| self.error_at_span(error.into()))
     }
 
-    /// An error at the deepest value on `path` that was written down.
+    /// An error at the deepest value on `path` that exists in the text.
     pub(super) fn error_at(
         &self,
         tree: &Tree<'_>,
@@ -254,25 +257,25 @@ impl Source {
         ScenarioError { place, message, hint }
     }
 
-    /// Whether a value stands at `path`.
+    /// Whether there is a value at `path`.
     pub(super) fn has(&self, tree: &Tree<'_>, path: &[Step]) -> bool {
         Self::deepest(tree, path).is_some_and(|(_, found)| found == path.len())
     }
 
-    /// Where the values of an axis of the file's own sweep stand.
+    /// Position of the values of an axis of the file's own sweep.
     pub fn axis_place(&self, path: &str) -> Option<Place> {
         let tree = self.parsed().ok()?;
         Some(self.place(own_axes(&tree)?.get(path)?.span()))
     }
 
-    /// Where the values of the file's own sweep stand, an entry for each axis.
+    /// Positions of the values of the file's own sweep, one for each axis.
     pub(super) fn axis_spans(&self) -> Vec<Range<usize>> {
         let spans = |tree: Tree<'_>| Some(own_axes(&tree)?.values().map(Spanned::span).collect());
         self.parsed().ok().and_then(spans).unwrap_or_default()
     }
 
-    /// Whether an override or an axis has chosen the value at `path`, and not the place in the file
-    /// where it belongs. `axes` are [`Source::axis_spans`].
+    /// Whether an override or an axis has set the value at `path`, rather than its own place in the
+    /// file. `axes` are [`Source::axis_spans`].
     pub(super) fn is_chosen(&self, tree: &Tree<'_>, path: &[Step], axes: &[Range<usize>]) -> bool {
         let Some((chosen, _)) = Self::deepest(tree, path).filter(|(_, found)| *found == path.len()) else {
             return false;
@@ -282,7 +285,7 @@ impl Source {
         span.start > self.text().len() || axes.iter().any(holds)
     }
 
-    /// Whether all of the value at `path` stands in the file, and nothing in an override.
+    /// Whether the whole value at `path` comes from the file, without overrides.
     pub(super) fn is_of_file(&self, tree: &Tree<'_>, path: &[Step]) -> bool {
         fn begins_by(node: &Node<'_>, end: usize) -> bool {
             node.span().start <= end
@@ -321,7 +324,7 @@ impl Source {
     pub(super) fn error_at_span(&self, error: ReadError) -> ScenarioError {
         let place = error.span.map_or_else(|| self.text.whole(), |span| self.place(span));
         let message = error.message.trim_end();
-        // The hint of a unit travels in the message.
+        // The hint about a unit is part of the message.
         let (message, hint) = match message.split_once(HINT_MARK) {
             Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
             None => (plain_words(message), hint_from(message)),
@@ -329,7 +332,7 @@ impl Source {
         ScenarioError { place, message, hint }
     }
 
-    /// Where a part of the tree was written.
+    /// Position of a span of the tree: in the text or in an override.
     pub fn place(&self, span: Range<usize>) -> Place {
         let mut offset = self.text().len() + 1;
         if span.start < offset {
@@ -350,7 +353,7 @@ fn own_axes<'t, 's>(tree: &'t Tree<'s>) -> Option<&'t DeTable<'s>> {
     tree.get_ref().get("sweep")?.get_ref().as_table()
 }
 
-/// A deserialiser's message without the words of its programmer.
+/// Replaces the Rust terms in a deserialiser's message.
 fn plain_words(message: &str) -> String {
     let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
     let message = message.replace("unknown variant", "unknown word");
@@ -358,7 +361,7 @@ fn plain_words(message: &str) -> String {
         "invalid type: unit variant, expected newtype variant",
         "this word needs a number, as in `{ first = 2.0 }`",
     );
-    // Whatever serde calls the struct, in a file it is a table.
+    // Users see tables, whatever the name of the Rust struct.
     let message = match message.split_once("expected struct ") {
         Some((found, _)) if found.starts_with("invalid type: ") => format!("{found}expected a table"),
         _ => message,
@@ -373,7 +376,7 @@ fn plain_words(message: &str) -> String {
     }
 }
 
-/// Gives a value and all in it one span.
+/// Gives a value and all values in it the same span.
 fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
     let inner = match value.into_inner() {
         DeValue::Array(mut array) => {
@@ -395,8 +398,8 @@ fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
     Spanned::new(span, inner)
 }
 
-/// Whether what stands at a path names profiles: a key that does, or a table or list with such
-/// keys.
+/// Whether the value at a path names profiles: the path ends in such a key, or in a table or list
+/// with such keys.
 fn selects_profile(path: &str) -> bool {
     let steps: Vec<&str> = path.split('.').collect();
     matches!(
@@ -429,10 +432,10 @@ fn remove(tree: &mut Tree<'_>, path: &str) {
     }
 }
 
-/// What is wrong with a path, and a hint.
+/// A problem with a path, and a hint.
 type PathFault = (String, Option<String>);
 
-/// Sets the value at a dotted path, where there may be none yet, or what an alias stands for.
+/// Sets the value at a dotted path, or at the paths of an alias. The value need not exist yet.
 pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(), PathFault> {
     match alias::expand(tree, path, value)? {
         None => apply_at(tree, path, value),
@@ -445,7 +448,7 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
-    // One channel and its routing may so take the place of another.
+    // `off` removes the section, so that another channel and its routing can take its place.
     if let ["radio" | "paths" | "wifi" | "aodv"] = steps[..]
         && value.get_ref().as_str() == Some("off")
     {
@@ -458,7 +461,7 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
             return Ok(());
         }
         return match apply_to_table(tree.get_mut(), &steps, value) {
-            // Of the links that the pattern means all are single ones.
+            // All links that the pattern matches are single links of a table.
             Err(_) if is_single => Ok(()),
             applied => applied,
         };
@@ -470,12 +473,13 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     Ok(())
 }
 
-/// The profiles that a step of a path means: one of the file or the TCP profile "default", or all
-/// of these that match a pattern. A misspelt name would make a profile without users.
+/// The profiles that a step of a path selects: a profile of the file, the TCP profile "default", or
+/// all that match a pattern. Any other name is an error: it would make a profile that nothing uses.
 fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, PathFault> {
     let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
     let mut names: Vec<&str> =
         table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
+    // These profiles exist without an entry in the file.
     if matches!(kind, "tcp" | "rdca") && !names.contains(&"default") {
         names.push("default");
     }
@@ -493,8 +497,8 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     Err((format!("there is no profile `{kind}.{step}`"), Some(hint)))
 }
 
-/// Whether a step of a path means an entry of that name: it is the name, or a pattern in which each
-/// `*` stands for any text.
+/// Whether a step of a path selects an entry with this name: it is the name, or a pattern in which
+/// each `*` stands for any text.
 pub(super) fn matches(step: &str, name: &str) -> bool {
     let Some((first, rest)) = step.split_once('*') else { return step == name };
     let Some(name) = name.strip_prefix(first) else { return false };
@@ -538,7 +542,7 @@ fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result
             }
             Ok(())
         }
-        // A word that can have a table stands for an empty one.
+        // A word that may have a table stands for an empty table.
         DeValue::String(word) if word == step && !rest.is_empty() => {
             *slot.get_mut() = DeValue::Table(DeTable::new());
             apply_to(slot, steps, value)
@@ -551,8 +555,8 @@ fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result
     }
 }
 
-/// The entries of a list that a step of a path means: the one of that name or index, or all whose
-/// names match a pattern; `*` means those without a name too.
+/// The entries of a list that a step of a path selects: the one with this name or index, or all
+/// with a matching name. `*` also selects entries without a name.
 fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
     let name = |item: &Node<'_>| item.get_ref().get("name").and_then(text_of);
     let named = |item: &Node<'_>| name(item).is_some_and(|name| matches(step, &name));

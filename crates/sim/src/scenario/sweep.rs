@@ -9,10 +9,10 @@ use super::Scenario;
 use super::source::{Source, Step, apply};
 use super::{Node, ScenarioError, Tree};
 
-/// Points in one sweep, at most: all of them are held at once.
+/// Largest number of points in a sweep, since all of them are in memory at the same time.
 const MAX_POINTS: u128 = 20_000;
 
-/// One combination.
+/// One combination of values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
     /// The value on each axis, by its path.
@@ -23,11 +23,11 @@ pub struct Point {
 
 impl Source {
     /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is
-    /// no sweep. An axis whose path an override has is left out.
+    /// no sweep. An override replaces an axis with the same path.
     ///
     /// # Errors
     ///
-    /// Whatever is wrong with the scenario or an axis, and a sweep of more than 20,000 points.
+    /// If the scenario or an axis is invalid, or the sweep has more than 20,000 points.
     pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
         let mut tree = self.tree()?;
         let axes = self.axes(&tree)?;
@@ -65,11 +65,11 @@ impl Source {
         points.into_iter().map(scenario).collect()
     }
 
-    /// The values on the axes of the file's own sweep, by their paths; none if there is no sweep.
+    /// The values on the axes of the file's own sweep, by path; empty without a sweep.
     ///
     /// # Errors
     ///
-    /// Whatever is wrong with an axis, and a sweep of more than 20,000 points.
+    /// If an axis is invalid, or the sweep has more than 20,000 points.
     pub fn own_axes(&self) -> Result<BTreeMap<String, Vec<serde_json::Value>>, ScenarioError> {
         let axes = self.axes(&self.tree()?)?;
         let plain = axes.into_iter().map(|(path, values)| {
@@ -98,7 +98,7 @@ impl Source {
                 _ => return fault(&at, "expected a list of values"),
             }
         }
-        // What somebody has set is no axis any more.
+        // An override replaces the axis.
         axes.retain(|(path, _)| !self.is_set(path));
         let count = axes.iter().map(|(_, values)| values.len() as u128).fold(1, u128::saturating_mul);
         if count > MAX_POINTS {
@@ -115,7 +115,7 @@ impl Source {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 fn grouped(number: u128) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -1,4 +1,4 @@
-//! TCP profiles: every choice of [`tcp::Config`], each of which may be left to a base.
+//! TCP profiles: all options of [`tcp::Config`], each of which may be left to the base.
 
 use anabranch_core::tcp::{
     self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, EcnMode,
@@ -12,19 +12,20 @@ use serde::{Deserialize, Serialize};
 use super::policies::{Named, Policies};
 use super::units::{Limit, Size, Span, word_of};
 
-/// Where a profile starts from.
+/// Base of a TCP profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {
-    /// A present-day host: what "standard" has, with CUBIC, HyStart++, RACK-TLP, PRR, D-SACK, undo,
-    /// ECN and buffers that grow.
+    /// A present-day host: "standard" plus CUBIC, HyStart++, RACK-TLP, PRR, D-SACK, undo, ECN and
+    /// growing buffers.
     #[default]
     Modern,
-    /// NewReno with SACK (RFC 5681, RFC 6675), initial window of RFC 6928, timestamps, scaling,
-    /// fixed buffers.
+    /// NewReno with SACK (RFC 5681, RFC 6675), the initial window of RFC 6928, timestamps, window
+    /// scaling and fixed buffers.
     Standard,
-    /// The TCP of the SET paper: initial window 1, window limit 64, 3 s time-outs, no options.
+    /// The TCP of the SET paper: initial window 1, window limit 64, time-outs of 3 s, no TCP
+    /// options.
     Paper,
 }
 
@@ -43,7 +44,7 @@ impl Base {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a size such as \"64 kB\", or \"none\"")]
 pub enum SizeLimit {
-    /// That many octets.
+    /// A number of bytes.
     Size(Size),
     /// No limit.
     None(NoLimit),
@@ -54,148 +55,152 @@ pub enum SizeLimit {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoLimit {
-    /// The word for it.
+    /// The word for no limit.
     None,
 }
 
-/// How often a sender asks for a lost route, or that it does not stop for one.
+/// Probe interval for a lost route (ELFN), or "off".
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a time such as \"2 s\", or \"off\"")]
 pub enum Elfn {
-    /// A probe each time that this has passed.
+    /// Probe the route in this interval.
     Every(Span),
-    /// The notice is counted and nothing else.
+    /// Notices of lost routes are only counted.
     Off(NoElfn),
 }
 
-/// No notice is acted upon.
+/// No reaction to notices of lost routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoElfn {
-    /// The word for it.
+    /// The word for no reaction.
     Off,
 }
 
-/// A TCP profile. What is not said is as in the base.
+/// A TCP profile. The base provides the keys that are not given.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TcpProfile {
-    /// Where the profile starts from.
+    /// Base that provides the default of every other key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// Value of the MSS option (RFC 6691), in bytes, 1 to 65495: the largest payload of a segment
-    /// without TCP options. Options take their room from it: with timestamps a segment carries
-    /// `mss` - 12 bytes.
+    /// Value of the MSS option (RFC 6691) in bytes, 1 to 65495: the largest payload of a segment
+    /// without TCP options. Options reduce the payload: with timestamps a segment carries `mss` -
+    /// 12 bytes.
     pub mss: Option<u16>,
-    /// Congestion window at the start: segments, or "rfc6928".
+    /// Initial congestion window in segments, at least 1, or "rfc6928".
     pub initial_window: Option<InitialWindow>,
-    /// Slow-start threshold at the start: a size, or "none".
+    /// Initial slow-start threshold: a size, or "none".
     pub initial_ssthresh: Option<SizeLimit>,
-    /// Segments below which a loss does not take the slow-start threshold.
+    /// Lower bound of the slow-start threshold after a loss, in segments.
     pub least_ssthresh: Option<u16>,
-    /// Upper limit of the congestion window in segments, or "none".
+    /// Upper bound of the congestion window in segments, at least 1, or "none".
     pub window_limit: Option<Limit>,
-    /// What one acknowledgement is worth when the window grows: most segments that it adds in slow
-    /// start (1 or 2), or "off" for one segment whatever it covers.
+    /// Appropriate byte counting: largest number of segments that one acknowledgement adds to the
+    /// window in slow start (1 or 2), or "off" to add one segment for each acknowledgement.
     pub byte_counting: Option<Limit>,
     /// Retransmission time-out before the first measurement.
     pub rto_initial: Option<Span>,
-    /// Lower bound of the retransmission time-out.
+    /// Lower bound of the retransmission time-out, more than 0.
     pub rto_min: Option<Span>,
-    /// Upper bound of the retransmission time-out, back-off included.
+    /// Upper bound of the retransmission time-out, including back-off; at least `rto_min`.
     pub rto_max: Option<Span>,
-    /// How far the retransmission time-out stays above the round-trip time at least.
+    /// Least difference between the retransmission time-out and the round-trip time (the G of RFC
+    /// 6298).
     pub rto_granularity: Option<Span>,
-    /// What a time-out does to the next.
+    /// Effect of a time-out on the next retransmission time-out.
     pub rto_backoff: Option<Backoff>,
-    /// Segments per acknowledgement, or "off" for one each at once.
+    /// Number of full segments for each acknowledgement, 1 to 255, or "off" to acknowledge every
+    /// segment immediately.
     pub delayed_ack: Option<Limit>,
-    /// How long an acknowledgement may wait, at most 500 ms unless there is `rfc_limits = false`.
+    /// Longest delay of an acknowledgement, at most 500 ms unless `rfc_limits = false`.
     pub delayed_ack_timeout: Option<Span>,
-    /// A segment with PSH is acknowledged at once.
+    /// Whether a segment with PSH is acknowledged immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_on_push: Option<bool>,
-    /// A segment that is out of order or fills a hole is acknowledged at once (RFC 5681 section
-    /// 4.2). Without it such a segment waits as others do, and one acknowledgement says by SACK
-    /// what has arrived of a window.
+    /// Whether a segment that is out of order or fills a gap is acknowledged immediately (RFC 5681
+    /// section 4.2), which is the default. With `false` its acknowledgement is delayed like any
+    /// other, and one acknowledgement reports by SACK which part of a window has arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_gaps: Option<bool>,
-    /// Which segments have PSH.
+    /// Segments that carry PSH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<Push>,
-    /// Which side of SACK is played.
+    /// Roles of the connection in SACK.
     pub sack: Option<SackRole>,
-    /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the
-    /// reordering window. Needs SACK.
+    /// D-SACK (RFC 2883): report duplicates. With `rack_tlp`, such reports widen the reordering
+    /// window. Needs SACK.
     pub dsack: Option<bool>,
-    /// Send SACK blocks in segments with data too. Needs the receiver's side of SACK.
+    /// Whether segments with data carry SACK blocks too. Needs the receiver's role of SACK.
     pub sack_on_data: Option<bool>,
-    /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an
-    /// `ecn_threshold`, or a `discipline` that marks.
+    /// Explicit congestion notification (RFC 3168). Queues mark packets if their link has an
+    /// `ecn_threshold` or a `discipline` that marks.
     pub ecn: Option<EcnMode>,
-    /// A mark takes less of the window than a loss (RFC 8511).
+    /// Alternative back-off (ABE, RFC 8511): a mark reduces the window less than a loss.
     pub abe: Option<bool>,
-    /// Offer timestamps.
+    /// Whether timestamps are offered.
     pub timestamps: Option<bool>,
-    /// Window scale shift count, 0 to 14, or "off".
+    /// Shift count of the window scale option, 0 to 14, or "off".
     pub window_scale: Option<Limit>,
     /// Nagle's algorithm.
     pub nagle: Option<bool>,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: Option<bool>,
-    /// What is sent again after a loss.
+    /// Loss recovery: the segments that are retransmitted.
     pub recovery: Option<Recovery>,
-    /// RACK-TLP (RFC 8985): find losses by time, and send a probe before most time-outs. Needs
+    /// RACK-TLP (RFC 8985): time-based loss detection, and a probe before most time-outs. Needs
     /// SACK.
     pub rack_tlp: Option<bool>,
-    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Needs the sender's side
+    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Needs the sender's role
     /// of SACK.
     pub prr: Option<bool>,
-    /// Undo spurious time-outs and recoveries (RFC 3522, RFC 4015, RFC 5682).
+    /// Undo of spurious time-outs and recoveries (RFC 3522, RFC 4015, RFC 5682).
     pub undo: Option<bool>,
-    /// HyStart++ (RFC 9406): the first slow start ends when the round trip grows.
+    /// HyStart++ (RFC 9406): the initial slow start ends when the round trip grows.
     pub hystart: Option<bool>,
-    /// Spread data over the round trip instead of sending it in bursts; `"bbr"` always does.
+    /// Pacing: data is spread over the round trip instead of being sent in bursts; `"bbr"` always
+    /// paces.
     pub pacing: Option<bool>,
-    /// How the congestion window grows and shrinks.
+    /// Congestion control.
     pub congestion: Option<Named<CongestionAlgorithm>>,
-    /// Octets that can be written beyond what is acknowledged.
+    /// Size of the send buffer: bytes that the application can write beyond the acknowledged data,
+    /// at least 1 byte.
     pub send_buffer: Option<Size>,
-    /// The send buffer grows to twice the congestion window, up to this size; "none" fixes it, and
-    /// so does a `send_buffer` without this key.
+    /// Limit up to which the send buffer grows, to twice the congestion window. "none" fixes its
+    /// size, and so does a `send_buffer` without this key.
     pub send_buffer_max: Option<SizeLimit>,
-    /// Bytes held for the application. The window offered exceeds it by less than one unit of the
-    /// window scale, and by nothing without scaling.
+    /// Size of the receive buffer, at least 1 byte. With window scaling, rounding makes the offered
+    /// window exceed it by less than one unit of the scale.
     pub receive_buffer: Option<Size>,
-    /// The receive buffer grows with what is read in a round trip, up to this size; "none" fixes
-    /// it, and so does a `receive_buffer` without this key.
+    /// Limit up to which the receive buffer grows with the amount that is read in a round trip.
+    /// "none" fixes its size, and so does a `receive_buffer` without this key.
     pub receive_buffer_max: Option<SizeLimit>,
-    /// How long TIME-WAIT lasts.
+    /// Duration of TIME-WAIT.
     pub time_wait: Option<Span>,
-    /// Time-outs in a row before a connection attempt is given up.
+    /// Number of successive time-outs after which a connection attempt fails.
     pub syn_retries: Option<u8>,
-    /// Time-outs in a row before a connection is given up.
+    /// Number of successive time-outs after which a connection is closed.
     pub data_retries: Option<u8>,
-    /// Stand by when the network says that there is no route (ELFN), and probe it in this interval;
-    /// or "off".
+    /// Reaction to a notice that the route is lost (ELFN): stop sending and probe the route in this
+    /// interval, at least 1 ms; or "off".
     pub elfn: Option<Elfn>,
-    /// Whether a value that a standard forbids is refused: a `delayed_ack_timeout` of more than 500
-    /// ms (RFC 9293 section 3.8.6.3). A profile that breaks the standard on purpose says `false`.
+    /// Whether values that a standard forbids are refused: a `delayed_ack_timeout` of more than 500
+    /// ms (RFC 9293 section 3.8.6.3). `false` allows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rfc_limits: Option<bool>,
 }
 
-/// Longest time that an acknowledgement may wait (RFC 9293 section 3.8.6.3).
+/// Longest delay of an acknowledgement (RFC 9293 section 3.8.6.3).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(500);
-/// Largest window of a segment without scaling (RFC 9293 section 3.1).
+/// Largest window without scaling, in bytes (RFC 9293 section 3.1).
 const LARGEST_UNSCALED: u64 = 65_535;
 /// Largest shift count (RFC 7323 section 2.3).
 const LARGEST_SCALE: u32 = 14;
 
-/// What is wrong with bounds between which no window fits, and what to do.
+/// If no window fits between the bounds: the problem and a hint.
 pub(super) fn empty_range(bounds: &AdaptiveNewReno) -> Option<(String, String)> {
     let AdaptiveNewReno { w_min, w_max, .. } = *bounds;
     let message =
@@ -204,15 +209,15 @@ pub(super) fn empty_range(bounds: &AdaptiveNewReno) -> Option<(String, String)> 
     (w_min > w_max).then_some((message, hint))
 }
 
-/// What is wrong with a profile: the key, and why.
+/// The key at fault in a profile, and the reason.
 pub(super) type ProfileFault = (&'static str, String);
 
 fn octets(size: Size, key: &'static str) -> Result<u32, ProfileFault> {
     u32::try_from(size.0).map_err(|_| (key, format!("{size} is more than 4 GiB")))
 }
 
-/// A buffer's size and how far it grows, 0 for not at all. One that the file gives stays as it is,
-/// as one that is set with SO_SNDBUF or SO_RCVBUF.
+/// Initial size of a buffer and its limit, 0 for a fixed size. A size from the file fixes the
+/// buffer, as SO_SNDBUF and SO_RCVBUF do.
 fn buffer(
     keys: [&'static str; 2],
     given: Option<Size>,
@@ -231,7 +236,7 @@ fn buffer(
 }
 
 impl TcpProfile {
-    /// What the profile means.
+    /// The configuration of the core.
     pub(super) fn config(&self, policies: &Policies) -> Result<tcp::Config, ProfileFault> {
         self.check()?;
         let base = self.base.unwrap_or_default().config();
@@ -306,8 +311,8 @@ impl TcpProfile {
         })
     }
 
-    /// Keys that cannot hold together: the one at fault, why, and what to do. A key that was not
-    /// given gives way to one that was, so what the base has is never at fault.
+    /// Keys that contradict each other: the key at fault, the reason, and a hint. A key that is
+    /// given takes precedence over the base, so the base is never at fault.
     pub(super) fn contradiction(&self) -> Option<(&'static str, String, String)> {
         if let Some(fault) = self.sack.and_then(|sack| self.needs_more_sack(sack)) {
             return Some(fault);
@@ -330,7 +335,7 @@ impl TcpProfile {
         let scale = self.window_scale.map_or(base.window_scale.map(u32::from), |scale| scale.0);
         let largest = |scale: Option<u32>| LARGEST_UNSCALED << scale.unwrap_or(0).min(LARGEST_SCALE);
         match self.receive_buffer_max {
-            // A profile that was written out in full repeats what its base has.
+            // A fully written profile repeats the values of its base, which is no contradiction.
             Some(SizeLimit::Size(most))
                 if most.0 > largest(scale)
                     && base.auto_tune.is_none_or(|base| most.0 != u64::from(base.receive)) =>
@@ -350,7 +355,7 @@ impl TcpProfile {
         }
     }
 
-    /// What needs a side of SACK that is not played.
+    /// A key that needs a role of SACK that is not enabled.
     fn needs_more_sack(&self, sack: SackRole) -> Option<(&'static str, String, String)> {
         let uses = matches!(sack, SackRole::Sender | SackRole::Both);
         let sends = matches!(sack, SackRole::Receiver | SackRole::Both);
@@ -433,15 +438,14 @@ impl TcpProfile {
         }
     }
 
-    /// The profile that says all of `config`, except the fields without a key, which are those of
-    /// `base`.
+    /// The profile with every key of `config`. Fields without a key keep the value of `base`.
     pub(super) fn complete(base: Base, config: &tcp::Config) -> Self {
         let (delayed_ack, delayed_ack_timeout) = match config.delayed_ack {
             DelayedAck::Off => (Limit(None), None),
             DelayedAck::Every { segments, timeout } => (Limit(Some(segments.into())), Some(Span(timeout))),
         };
         let size = |octets: u32| SizeLimit::Size(Size(octets.into()));
-        // What has no effect without SACK is written as off, and the file is legal.
+        // Options that need SACK are written as off without it, so that the file is valid.
         let uses_sack = matches!(config.sack, SackRole::Sender | SackRole::Both);
         let sends_sack = matches!(config.sack, SackRole::Receiver | SackRole::Both);
         let limit = |octets| if octets > 0 { size(octets) } else { SizeLimit::None(NoLimit::None) };
@@ -463,7 +467,8 @@ impl TcpProfile {
             rto_backoff: Some(config.rto.backoff),
             delayed_ack: Some(delayed_ack),
             delayed_ack_timeout,
-            // No base has them: what other profiles come to stays as it is written, and its hash.
+            // These differ from no base by default, so they are written only if they are set: other
+            // resolved profiles, and their hashes, stay as they were.
             ack_on_push: config.ack_on_push.then_some(true),
             ack_gaps: (!config.ack_gaps).then_some(false),
             push: (config.push == Push::Window).then_some(Push::Window),
@@ -502,7 +507,7 @@ mod tests {
 
     use super::*;
 
-    /// The profile that has only these lines.
+    /// The profile with only these lines.
     fn profile(lines: &str) -> TcpProfile {
         read_tree(&Text::new("profile", lines).tree().expect("TOML")).expect("a profile")
     }

@@ -152,7 +152,8 @@ fn an_override_names_a_profile_of_the_file() {
     assert!(Source::new("bad.toml", cached).set("dtc.default.algorithm=paper").scenario().is_err());
 }
 
-/// A pattern means the same among profiles and in lists, and what it does not match is refused.
+/// A pattern has the same meaning among profiles and in lists; a pattern without a match is
+/// refused.
 #[test]
 fn a_pattern_means_every_name_that_it_matches() {
     let tcp = |set: &str| {
@@ -198,7 +199,7 @@ fn a_pattern_means_every_name_that_it_matches() {
     assert!(empty.contains("the list is empty"), "{empty}");
 }
 
-/// Of both kinds of profile, from a file, an override and an axis.
+/// Both kinds of profiles, from a file, an override and an axis.
 #[test]
 fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
     let text = |more: &str| format!("{GOOD}{more}");
@@ -215,7 +216,7 @@ fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
 
     for selection in ["transfer.*.tcp=other", "transfer.0.tcp=other"] {
         let scenario = source("[tcp.other]\n").set(selection).scenario().expect(selection);
-        // A profile that is not selected decides nothing: the record does not have it, and can be
+        // A profile that is not selected has no effect: it is not part of the record, and can be
         // read again.
         let again = Source::new("again.toml", scenario.to_toml()).scenario().expect("it is complete");
         assert_eq!(again.hash(), scenario.hash());
@@ -241,7 +242,7 @@ fn the_best_number_of_gateways_is_part_of_the_resolved_scenario() {
     let said = Source::new("net.toml", network).set(format!("transfer.0.gateways={best}"));
     assert_eq!(said.scenario().expect("it is legal").hash(), scenario.hash());
 
-    // Sections before it that make several transfers, or none, move it.
+    // Sections before it that make several transfers, or none, change its index.
     let several = |count: u32| {
         let flows = format!(
             "[[transfer]]\nname = \"flow {{i}}\"\nkind = \"tcp\"\nfrom = \"cn\"\nto = \"gw1\"\ncount = {count}\n"
@@ -269,8 +270,8 @@ fn the_best_number_of_gateways_is_part_of_the_resolved_scenario() {
     assert!(short.advised()[&0].gateways < long.advised()[&0].gateways);
 }
 
-/// Each pair of values contradicts itself at the key that is named last; alone, or with what the
-/// base has, either is legal.
+/// Each pair of values is a contradiction, reported at the key that is named last; alone, or with
+/// the values of the base, each is legal.
 #[test]
 fn what_contradicts_itself_is_refused() {
     for (legal, more, message) in [
@@ -329,7 +330,7 @@ fn what_contradicts_itself_is_refused() {
     );
 }
 
-/// What the base has gives way without a word.
+/// Values of the base silently give way.
 #[test]
 fn what_the_base_has_contradicts_nothing() {
     for set in [
@@ -486,7 +487,8 @@ fn a_sweep_of_too_many_points_is_refused_before_it_is_made() {
         big.toml:78:1: the axes make 1,001,000 points, more than 20,000
           hint: remove values, or sweep some axes in runs of their own with --set"#]]
     .assert_eq(&error.to_string());
-    // Sixteen axes of a thousand values are more than any integer that counts memory can say.
+    // The number of combinations of sixteen axes with a thousand values each overflows every
+    // integer type for sizes.
     let many: String = (0..16).map(|i| format!("\"axis{i}\" = {thousand}\n")).collect();
     assert!(points(many).unwrap_err().to_string().contains("more than 20,000"));
 }

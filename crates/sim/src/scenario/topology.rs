@@ -1,8 +1,8 @@
-//! Networks out of GraphML files, such as those of the Internet Topology Zoo (Knight et al., "The
+//! Networks from GraphML files, such as those of the Internet Topology Zoo (Knight et al., "The
 //! Internet Topology Zoo", 2011).
 //!
 //! The file becomes tables `[[node]]` and `[[link]]` of the tree before its values are read, as if
-//! they had been written there: a scenario that is resolved has them and no `[topology]`.
+//! they were in the scenario. The resolved scenario has these tables and no `[topology]`.
 
 mod graphml;
 mod place;
@@ -24,27 +24,27 @@ use super::units::{Rate, Span};
 use super::{Node, Place, ScenarioError, Tree};
 use graphml::Graph;
 
-/// Nodes and links that a file describes. They come after those of `[[node]]` and `[[link]]`, which
-/// may name them: hosts are joined by a `[[link]]` to a node of the file. A node is called by its
-/// `label`; where two have the same one, or none, the file's `id` is added. Parallel edges are one
+/// Nodes and links from a GraphML file. They follow those of `[[node]]` and `[[link]]`, which may
+/// refer to them: a `[[link]]` connects a host to a node of the file. The name of a node is its
+/// `label`; if it is missing or not unique, the file's `id` is added. Parallel edges become one
 /// link with the sum of their rates.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TopologySection {
-    /// Name of a GraphML file, relative to the scenario.
+    /// Name of the GraphML file, relative to the scenario.
     pub graphml: String,
-    /// What its nodes are.
+    /// Role of the nodes.
     #[serde(default = "router")]
     pub kind: NodeKind,
-    /// Where rates come from.
+    /// Source of the link rates.
     #[serde(default)]
     pub rates: RatesFrom,
-    /// Where delays come from.
+    /// Source of the link delays.
     #[serde(default)]
     pub delays: DelaysFrom,
-    /// Keys of `[[link]]` for all of its links. `rate` and `delay` are for links of which the file
-    /// says none.
+    /// Keys of `[[link]]` for all links of the file. `rate` and `delay` apply to links without a
+    /// value in the file.
     #[serde(default)]
     pub link: BTreeMap<String, serde_json::Value>,
 }
@@ -53,37 +53,37 @@ fn router() -> NodeKind {
     NodeKind::Router
 }
 
-/// Where the rates of a topology come from.
+/// Source of the rates in a topology.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RatesFrom {
-    /// The edge's `LinkSpeedRaw` in bit/s; of edges without one from `link`.
+    /// `LinkSpeedRaw` of the edge in bit/s; `rate` in `link` for edges without it.
     #[default]
     File,
-    /// `rate` in `link`, for all.
+    /// `rate` in `link`, for all links.
     Link,
 }
 
-/// Where the delays of a topology come from.
+/// Source of the delays in a topology.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DelaysFrom {
-    /// The great circle between the `Longitude` and `Latitude` of both ends at two thirds of the
-    /// speed of light; of edges to a node without them from `link`.
+    /// Length of the great circle between both ends (`Longitude` and `Latitude`) at two thirds of
+    /// the speed of light; `delay` in `link` for edges to a node without coordinates.
     #[default]
     Distance,
-    /// `delay` in `link`, for all.
+    /// `delay` in `link`, for all links.
     Link,
 }
 
-/// Links are not shorter than this: two nodes of one town.
+/// Least delay of a link, for two nodes in the same town.
 const SHORTEST: Duration = Duration::from_micros(1);
 
 type Grown<T> = Result<T, ScenarioError>;
 
-/// Puts nodes and links in the place of `[topology]`.
+/// Replaces `[topology]` by its nodes and links.
 pub(super) fn grow<'s>(source: &'s Source, mut tree: Tree<'s>) -> Grown<Tree<'s>> {
     let Some(said) = tree.get_mut().remove("topology") else { return Ok(tree) };
     let section: TopologySection = text::read(&said).map_err(|error| source.error_at_span(error))?;
@@ -143,9 +143,9 @@ pub(super) fn grow<'s>(source: &'s Source, mut tree: Tree<'s>) -> Grown<Tree<'s>
     Ok(tree)
 }
 
-/// What each node is called: no two alike.
+/// Unique name of each node.
 fn names(graph: &Graph) -> Vec<String> {
-    // A pattern would mean several.
+    // These characters would make the name a pattern or a template.
     let clean = |text: &str| text.replace(['*', '{', '}'], "_");
     let plain = |node: &graphml::Vertex| clean(node.label.as_deref().unwrap_or(&node.id));
     let mut seen = BTreeMap::<String, u32>::new();
@@ -158,7 +158,7 @@ fn names(graph: &Graph) -> Vec<String> {
             return name;
         }
         let mut longer = format!("{name} {}", clean(&node.id));
-        // It may be the label of another.
+        // The longer name may be the label of another node.
         while !taken.insert(longer.clone()) {
             longer.push('_');
         }
@@ -179,7 +179,7 @@ fn put(table: &mut DeTable<'_>, span: &Range<usize>, name: &str, text: &str) {
     table.insert(key(span, name), Spanned::new(span.clone(), text_value(text)));
 }
 
-/// Adds tables to a list of the file; what is no list is refused when the file is read.
+/// Adds tables to a list of the file. A value that is not a list is left for the reader to refuse.
 fn append<'s>(tree: &mut Tree<'s>, name: &str, span: &Range<usize>, tables: Vec<Node<'s>>) {
     let file = tree.get_mut();
     if file.get(name).is_none() {

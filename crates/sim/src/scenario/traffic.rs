@@ -1,4 +1,4 @@
-//! What a scenario file says of packets that sources make as time goes on.
+//! The `[[traffic]]` section: sources that generate packets during the run.
 
 use anabranch_core::time::{Duration, Instant};
 #[cfg(feature = "schema")]
@@ -14,12 +14,12 @@ use crate::apps::sizes::{Law, Sizes};
 use crate::packet::NodeId;
 use crate::transport::TransportConfig;
 
-/// What carries the packets of a source.
+/// Transport of the packets of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
-    /// One datagram for each packet, without repair.
+    /// UDP: one datagram for each packet, without retransmission.
     #[default]
     Udp,
     /// One TCP connection for each source.
@@ -30,7 +30,7 @@ pub enum Over {
     Rdca,
 }
 
-/// The senders of a traffic: a name or pattern, or a list of them.
+/// Senders of a traffic: a name or pattern, or a list of them.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
@@ -38,14 +38,14 @@ pub enum Over {
     expecting = "expected the name of a node or group, a pattern such as \"n*\", or a list of these"
 )]
 pub enum FromName {
-    /// One.
+    /// One name or pattern.
     One(String),
-    /// Several.
+    /// Several names or patterns.
     Several(Vec<String>),
 }
 
 impl FromName {
-    /// All that are named.
+    /// All names and patterns.
     pub fn names(&self) -> &[String] {
         match self {
             Self::One(name) => std::slice::from_ref(name),
@@ -54,18 +54,19 @@ impl FromName {
     }
 }
 
-/// Which connection carries a packet.
+/// Assignment of packets to connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Connection {
-    /// One for all packets of a source.
+    /// One connection for all packets of a source.
     #[default]
     One,
-    /// One for each packet, so that its delay is a flow's completion time, from the handshake to
-    /// the last octet at the receiver. Where it fails the packet is lost. A node has 16,384 ports
-    /// for connections, and TIME-WAIT keeps each for `time_wait` of the TCP profile (60 s): where
-    /// more than 273 begin in a second, say less, such as `time_wait = "1 s"`.
+    /// A new connection for each packet. The delay of a packet is then the completion time of a
+    /// flow, from the handshake to the last byte at the receiver; if the connection fails, the
+    /// packet is lost. A node has 16,384 ports for connections, and TIME-WAIT occupies each for
+    /// `time_wait` of the TCP profile (60 s). At more than 273 connections a second, set a shorter
+    /// time, such as `time_wait = "1 s"`.
     Each,
 }
 
@@ -75,79 +76,80 @@ impl Connection {
     }
 }
 
-/// When the sources of a traffic begin.
+/// Start times of the sources of a traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// All at `start`.
+    /// All sources begin at `start`.
     #[default]
     Same,
-    /// Each at a random moment within one interval after `start`, so that their packets do not all
-    /// meet.
+    /// Each source begins at a random time within one interval after `start`, so that packets of
+    /// different sources do not coincide.
     Random,
 }
 
-/// Packets that one or more sources make and send to one sink.
+/// Packets that one or more sources send to one sink.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSection {
-    /// Its name in reports; "traffic N" if none is given, counted from 1.
+    /// Name in reports; "traffic N" if none is given, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How packets follow one another.
+    /// Arrival process of the packets.
     pub kind: WordOrTable<Spacing>,
-    /// What carries them. Where `--set` or an axis of `[sweep]` chooses, `tcp`, `mptcp` and `rdca`
-    /// of the file are left aside if the choice does not read them.
+    /// Transport of the packets. If `--set` or an axis of `[sweep]` chooses it, keys `tcp`, `mptcp`
+    /// and `rdca` in the file that the chosen transport does not use are ignored.
     #[serde(default)]
     pub over: Over,
-    /// The senders: the name of a node or group, a pattern such as "n*", or a list of these. The
-    /// receiver is left out of a pattern.
+    /// Senders: the name of a node or group, a pattern such as "n*", or a list of these. A pattern
+    /// does not include the receiver.
     pub from: FromName,
-    /// The receiver.
+    /// Receiver.
     pub to: String,
     /// Payload of a packet, 12 B to 65,000 B: a size, or a distribution such as
     /// `{ exponential = { mean = "500 B" } }`,
     /// `{ pareto = { mean = "20 kB", shape = 1.2, most = "10 MB" } }` or
-    /// `{ cdf = [["1 kB", 0], ["1 MB", 1]] }`. What is longer than `most` is cut to it. Over TCP
-    /// with `connection = "each"` or a distribution, and of requests, 20 B to 1 GB; a distribution
-    /// over RDCA has no more than a datagram. A `trace` says it itself.
+    /// `{ cdf = [["1 kB", 0], ["1 MB", 1]] }`. Sizes above `most` are cut to it. The range is 20 B
+    /// to 1 GB for requests, and over TCP with a distribution or `connection = "each"`. Over RDCA a
+    /// distribution is limited to one datagram. Not with a `trace`, which gives the sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Sizes>,
-    /// Which connection carries a packet. Only for "tcp".
+    /// Assignment of packets to connections. Only for "tcp".
     #[serde(default, skip_serializing_if = "Connection::is_default")]
     pub connection: Connection,
-    /// Mean time between two packets of a source; where it is off at times, while it is on. Either
-    /// this or `rate`.
+    /// Mean time between two packets of a source; for on-off sources, while they are on. Excludes
+    /// `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// Payload that a source makes per second on average; where it is off at times, while it is on.
-    /// Either this or `interval`.
+    /// Mean rate of payload of a source; for on-off sources, while they are on. Excludes
+    /// `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// When the sources begin.
+    /// Time at which the sources begin.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// Whether the sources begin together.
+    /// Whether the sources begin at the same time.
     #[serde(default)]
     pub phase: Phase,
-    /// After this time no packet is made; the end of the simulation if it is not given.
+    /// Time after which no packets are generated; the end of the simulation if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// Packets that each source makes at most.
+    /// Largest number of packets of each source, at least 1; unlimited if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
-    /// The TCP profile. Only for "tcp" and "mptcp".
+    /// TCP profile. Only for "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<String>,
-    /// The RDCA profile. Only for "rdca".
+    /// RDCA profile. Only for "rdca".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdca: Option<String>,
-    /// Further choices of Multipath TCP. Only for "mptcp".
+    /// Options of Multipath TCP. Only for "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<MptcpSection>,
-    /// Port of the receiver; 9100 and so on in the order of the file if none is given.
+    /// Port of the receiver; if none is given, every second port from 9100 on in the order of the
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
@@ -156,55 +158,55 @@ fn at_once() -> Span {
     Span(Duration::ZERO)
 }
 
-/// Packets that one or more sources make and send to one sink.
+/// Packets that one or more sources send to one sink, resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TrafficSpec {
-    /// Its name in reports.
+    /// Name in reports.
     pub name: String,
     /// The senders.
     pub from: Senders,
     /// The receiver.
     pub to: NodeId,
-    /// What carries the packets.
+    /// Transport of the packets.
     pub carrier: Carrier,
-    /// Octets of a packet.
+    /// Distribution of the size of a packet, in bytes.
     pub sizes: Law,
-    /// Octets of a reply, and when a request without one is given up, if packets are requests.
+    /// Replies, if packets are requests.
     pub replies: Option<Replies>,
-    /// Which connection carries a packet.
+    /// Assignment of packets to connections.
     pub connection: Connection,
     /// Mean time between two packets of a source.
     pub interval: Duration,
-    /// How packets follow one another.
+    /// Arrival process of the packets.
     pub spacing: Spacing,
-    /// When the sources begin.
+    /// Time at which the sources begin.
     pub start: Instant,
-    /// Whether they begin together.
+    /// Whether the sources begin at the same time.
     pub phase: Phase,
-    /// After this no packet is made.
+    /// Time after which no packets are generated.
     pub stop: Instant,
-    /// Packets of each source at most.
+    /// Largest number of packets of each source.
     pub packets: Option<u32>,
-    /// Port of the receiver. Over datagrams the senders have the next one.
+    /// Port of the receiver. Sources that use datagrams have the next port.
     pub port: u16,
 }
 
-/// Replies to packets that are requests.
+/// Replies to requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replies {
-    /// Octets of a reply.
+    /// Distribution of the size of a reply, in bytes.
     pub sizes: Law,
-    /// When a request without a reply is given up, over UDP.
+    /// Time after which an unanswered request is given up, over UDP.
     pub timeout: Duration,
 }
 
 impl TrafficSpec {
-    /// Octets of a packet; the mean where they differ.
+    /// Size of a packet in bytes; the mean if sizes differ.
     pub fn payload(&self) -> f64 {
         self.sizes.mean()
     }
 
-    /// Sources have a port for datagrams: the one behind the receiver's.
+    /// Whether sources have a port for datagrams: the one after the receiver's.
     pub(crate) fn sources_hear(&self) -> bool {
         match self.carrier {
             Carrier::Rdca(_) => true,
@@ -213,8 +215,8 @@ impl TrafficSpec {
         }
     }
 
-    /// Packets are messages ([`crate::apps::messages`]), since they differ, have a connection each,
-    /// or are answered.
+    /// Whether packets are messages ([`crate::apps::messages`]): they differ in size, have a
+    /// connection each, or are answered.
     pub(crate) fn is_messages(&self) -> bool {
         let over_tcp = matches!(self.carrier, Carrier::Tcp(_));
         are_messages(over_tcp, self.replies.is_some(), self.connection, self.sizes.constant().is_none())
@@ -231,19 +233,19 @@ pub(super) fn are_messages(
     is_answered || over_tcp && (connection == Connection::Each || is_drawn)
 }
 
-/// The senders of a traffic.
+/// Senders of a traffic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Senders {
-    /// These.
+    /// These nodes.
     Nodes(Vec<NodeId>),
-    /// Those of a drawn group, by its index.
+    /// The nodes of a drawn group, by its index.
     Group(usize),
 }
 
-/// What carries packets.
+/// Transport of packets.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Carrier {
-    /// UDP alone.
+    /// UDP without a further protocol.
     Udp,
     /// TCP.
     Tcp(Box<anabranch_core::tcp::Config>),
@@ -254,7 +256,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// The transport of sources with connections.
+    /// Transport configuration of sources with connections; `None` for the others.
     pub fn transport(&self) -> Option<TransportConfig> {
         match self {
             Self::Tcp(config) => Some((**config).into()),

@@ -1,4 +1,4 @@
-//! What a scenario file says of an IEEE 802.11 channel.
+//! The `[wifi]` section: an IEEE 802.11 channel.
 
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -12,20 +12,20 @@ use crate::wifi::{
     Eifs, FirstAccess, Locking, PathLoss, Preamble, Rate, ResponseTimeout, WifiConfig, Window,
 };
 
-/// Where the options of `[wifi]` start from.
+/// Base values of the options in `[wifi]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WifiBase {
-    /// IEEE Std 802.11: DSSS at 2 Mbit/s without RTS, an endless supply of energy.
+    /// IEEE Std 802.11: DSSS at 2 Mbit/s without RTS; unlimited energy.
     #[default]
     Standard,
-    /// ns-2.35: RTS before all unicast data, a backoff before every frame, EIFS after every signal,
-    /// 1000 J for each node, no second route for a packet that the MAC gave up.
+    /// ns-2.35: RTS for all unicast data, a backoff before every frame, EIFS after every signal,
+    /// 1000 J for each node, and no second route for a packet that the MAC has given up.
     Ns2,
 }
 
-/// A channel, and what holds for every node's interface to it.
+/// A channel, and the configuration of every node's interface to it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WifiOptions {
     /// PHY, MAC, propagation and power.
@@ -35,33 +35,34 @@ pub struct WifiOptions {
 }
 
 options! {
-    /// The IEEE 802.11 channel that all nodes with a `position` share: DSSS, ad hoc, with DCF. It
-    /// carries IPv4 and IPv6.
+    /// The IEEE 802.11 channel shared by all nodes with a `position`: DSSS in ad hoc mode with DCF.
+    /// It carries IPv4 and IPv6.
     pub struct WifiSection of WifiOptions,
-    /// Where the options start from.
+    /// Base values of the options.
     base: WifiBase;
-    /// How far frames are received: a length such as "100 m". Needed.
+    /// Distance up to which frames are received, such as "100 m". Required.
     range: Length = channel.propagation.range;
-    /// How far frames are sensed and disturb others; 2.2 times `range` if it is not given, and not
-    /// less than it.
+    /// Distance up to which frames are sensed and disturb others; at least `range`, 2.2 times
+    /// `range` if it is not given.
     carrier_sense_range: Length = channel.propagation.carrier_sense_range;
     /// Probability that a frame is lost between two nodes within range.
     loss: Probability = channel.propagation.loss;
-    /// A frame that is being received survives others if it is this many times stronger than each,
-    /// at least 1.
+    /// Factor by which a frame must be stronger than each overlapping frame to survive it: at
+    /// least 1.
     capture: f64 = channel.propagation.capture;
-    /// What a receiver does with a frame that begins while other signals are there.
+    /// What a receiver does with a frame that begins while other signals are present.
     locking: Locking = channel.propagation.locking;
-    /// How power falls with the distance: "free-space", or `{ two-ray = { height = 1.5 } }` with
-    /// the antennas' height in metres.
+    /// Path loss model: "free-space", or `{ two-ray = { height = 1.5 } }` with the height of the
+    /// antennas in metres, 0.01 to 1000.
     path_loss: PathLoss = channel.propagation.path_loss;
     /// Carrier frequency in Hz, 1 MHz to 1 THz.
     frequency_hz: f64 = channel.propagation.frequency;
-    /// Transmit power in mW.
+    /// Transmit power in mW, 0.000001 to 1,000,000.
     transmit_power_mw: f64 = channel.propagation.transmit_power;
     /// Rate of unicast data: 1, 2, 5.5 or 11 Mbit/s.
     data_rate: Rate = channel.phy.data_rate;
-    /// Rate of RTS, CTS, acknowledgements and broadcasts: one of these, at most `data_rate`.
+    /// Rate of RTS, CTS, acknowledgements and broadcasts: one of the rates of `data_rate`, and at
+    /// most `data_rate`.
     basic_rate: Rate = channel.phy.basic_rate;
     /// Preamble of every frame. "short" needs a `basic_rate` of 2 Mbit/s or more.
     preamble: Preamble = channel.phy.preamble;
@@ -69,53 +70,55 @@ options! {
     slot: Span = channel.phy.slot;
     /// aSIFSTime in whole microseconds, at most 1 ms.
     sifs: Span = channel.phy.sifs;
-    /// Bytes of the longest frame, MAC header and FCS included, 1 to 2346.
+    /// Longest frame in bytes, including MAC header and FCS, 1 to 2346.
     max_mpdu: u16 = channel.phy.max_mpdu;
     /// aCWmin in slots, 1 to `cw_max`.
     cw_min: u16 = channel.mac.cw_min;
     /// aCWmax in slots, at most 32767.
     cw_max: u16 = channel.mac.cw_max;
-    /// dot11RTSThreshold: unicast frames with more bytes are sent after RTS and CTS; 0 for all,
-    /// 2347 for none.
+    /// dot11RTSThreshold: RTS and CTS precede unicast frames with more bytes than this. 0 for all
+    /// frames, 2347 for none.
     rts_threshold: u16 = channel.mac.rts_threshold;
-    /// dot11ShortRetryLimit: attempts for a frame of up to `rts_threshold` bytes, and for an RTS, 1
+    /// dot11ShortRetryLimit: attempts for an RTS, and for a frame of up to `rts_threshold` bytes, 1
     /// to 255.
     short_retry_limit: u8 = channel.mac.short_retry_limit;
     /// dot11LongRetryLimit: attempts for a longer frame, 1 to 255.
     long_retry_limit: u8 = channel.mac.long_retry_limit;
-    /// When EIFS takes the place of DIFS.
+    /// When EIFS replaces DIFS.
     eifs: Eifs = channel.mac.eifs;
-    /// What a station does with its first frame after a pause.
+    /// Channel access of the first frame after an idle time.
     first_access: FirstAccess = channel.mac.first_access;
-    /// From which numbers a backoff is drawn.
+    /// Range from which a backoff is drawn.
     window: Window = channel.mac.window;
-    /// How long a station waits for a CTS or an acknowledgement.
+    /// Time for which a station waits for a CTS or an acknowledgement.
     response_timeout: ResponseTimeout = channel.mac.response_timeout;
-    /// How long before it sends a station no longer notices the frames of others; at most `slot`.
+    /// Time before a transmission within which the station no longer notices that another frame
+    /// begins, at most `slot`. It models aCCATime and aRxTxTurnaroundTime.
     unaware: Span = channel.mac.unaware;
-    /// Power that a radio draws while it transmits, in W.
+    /// Power consumption while transmitting, in W, 0 to 100.
     transmit_w: f64 = channel.power.transmit;
-    /// Power that a radio draws while it senses a signal, in W.
+    /// Power consumption while sensing a signal, in W, 0 to 100.
     receive_w: f64 = channel.power.receive;
-    /// Power that a radio draws while the channel is clear, in W.
+    /// Power consumption while the channel is idle, in W, 0 to 100.
     idle_w: f64 = channel.power.idle;
-    /// Power that a radio draws while it is off, in W.
+    /// Power consumption while the radio is off, in W, 0 to 100.
     off_w: f64 = channel.power.off;
-    /// Energy after which a node's radio is off for good, in J, or "off" for an endless supply.
+    /// Initial energy of each node in J; the radio is off for good when it is used up. "off" for
+    /// unlimited energy.
     initial_energy_j: OrOff<f64> = channel.initial_energy_j;
-    /// Packets that wait for the MAC at a node, beside the one that it has, at least 1.
+    /// Capacity of a node's queue in packets, without the packet at the MAC, at least 1.
     queue: u32 = interface.queue;
     /// Largest IP packet in bytes.
     mtu: u32 = interface.mtu;
-    /// Other routes that a packet is given whose next hop did not answer.
+    /// Number of alternative routes tried for a packet whose next hop did not answer.
     reroutes: u8 = interface.reroutes;
 }
 
-/// The key at fault, where there is one, and what is wrong.
+/// The key at fault, if there is one, and the reason.
 type Fault = (Option<&'static str>, String);
 
 impl WifiSection {
-    /// What the section means, with every value written out, or what is wrong.
+    /// Checks the section and fills in every default.
     pub(super) fn resolve(&mut self) -> Result<WifiOptions, Fault> {
         let Some(Length(range)) = self.range else {
             return Err((None, "expected `range`, a length such as \"100 m\"".to_owned()));
@@ -135,7 +138,7 @@ impl WifiSection {
         Ok(options)
     }
 
-    /// The radio's complaint, at the key that it is about.
+    /// Turns an error of the channel's configuration into a fault at the corresponding key.
     fn fault(error: &ConfigError) -> Fault {
         let ConfigError::Range(names, range) = *error else { return (None, error.to_string()) };
         let first = names.split([',', ' ']).next().unwrap_or(names);

@@ -1,4 +1,4 @@
-//! Connections and queues of cables, at each change.
+//! Rows for every change of connections and cable queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::trace::line::{Line, Waiting};
 use crate::trace::{ConnectionView, Observer, Point};
 use crate::wifi::PhyConfig;
 
-/// An observer that makes a row of a connection or a queue at each change.
+/// An observer that produces a row at each change of a connection or queue.
 #[derive(Debug)]
 pub struct Changes<R> {
     rows: R,
@@ -20,7 +20,7 @@ pub struct Changes<R> {
     seen: BTreeMap<Which, (Ends, Held<Connection>)>,
     /// By link.
     cables: Vec<Cable>,
-    /// Links over the air, which have the queue of their radio.
+    /// Links over the air, whose packets are in the queue of their radio.
     on_air: BTreeSet<LinkId>,
 }
 
@@ -30,15 +30,15 @@ type Which = (NodeId, ConnId, Option<u16>);
 #[derive(Debug, Default)]
 struct Cable {
     line: Line,
-    /// Those that wait: when the transmitter begins with them as things stand, their octets, and
-    /// how many are alike in both.
+    /// Waiting packets: planned start of transmission, length in bytes, and the number of packets
+    /// with equal values.
     starts: BTreeMap<(Instant, u32), u64>,
     now: Queue,
     held: Held<Queue>,
 }
 
-/// A state that is written once something else comes at a later time: of one instant the last
-/// counts.
+/// A state that is written when the next one at a later time is known: of several states at the
+/// same time only the last counts.
 #[derive(Debug)]
 struct Held<T> {
     pending: Option<(Instant, T)>,
@@ -52,13 +52,13 @@ impl<T> Default for Held<T> {
 }
 
 impl<T: Copy + PartialEq> Held<T> {
-    /// The state from `now` on: the row that is to be written before, if any.
+    /// Sets the state from `now` on. Returns the earlier state, if its row is now complete.
     fn set(&mut self, now: Instant, state: T) -> Option<(Instant, T)> {
         let last = self.pending.replace((now, state))?;
         if last.0 < now { self.row(last) } else { None }
     }
 
-    /// What is left at the end.
+    /// Takes the last state at the end.
     fn take(&mut self) -> Option<(Instant, T)> {
         let last = self.pending.take()?;
         self.row(last)
@@ -72,7 +72,7 @@ impl<T: Copy + PartialEq> Held<T> {
 }
 
 impl<R: Rows + Send + 'static> Changes<R> {
-    /// An observer whose rows go there.
+    /// An observer that writes its rows to `rows`.
     pub fn new(rows: R) -> Self {
         Self {
             rows,
@@ -83,7 +83,7 @@ impl<R: Rows + Send + 'static> Changes<R> {
         }
     }
 
-    /// The last rows of a run that has lasted until `end`, and where all went.
+    /// Writes the last rows of a run that has lasted until `end`, and returns the destination.
     pub fn finish(mut self, end: Instant) -> R {
         for link in 0..self.cables.len() {
             self.catch_up(end, link);
@@ -99,7 +99,7 @@ impl<R: Rows + Send + 'static> Changes<R> {
         self.rows
     }
 
-    /// A queue stands otherwise from `at` on.
+    /// Records the state of a queue from `at` on.
     fn note(&mut self, at: Instant, link: usize) {
         let cable = &mut self.cables[link];
         if let Some((at, queue)) = cable.held.set(at, cable.now) {
@@ -107,7 +107,7 @@ impl<R: Rows + Send + 'static> Changes<R> {
         }
     }
 
-    /// The transmitter has begun with packets since something was last heard of the link.
+    /// Handles the transmissions that have begun since the last event of the link.
     fn catch_up(&mut self, now: Instant, link: usize) {
         while let Some((&(start, len), _)) = self.cables[link].starts.first_key_value() {
             if start > now {
@@ -126,7 +126,7 @@ impl Cable {
         self.now.bytes += u64::from(len);
     }
 
-    /// A packet waits no longer, if it did.
+    /// Removes a packet that waited.
     fn leave(&mut self, start: Instant, len: u32) {
         let Some(alike) = self.starts.get_mut(&(start, len)) else { return };
         *alike -= 1;

@@ -6,8 +6,8 @@ use super::{Cell, FLOWS, Rows};
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
-/// Makes a row for each flow of each probe that measures flows, in a run that is over; one in which
-/// nothing is pending has lasted until `stop`. The time of a row is when the first packet was sent.
+/// Writes a row for each flow of each probe that measures flows, after a run; a run without pending
+/// events counts as lasting until `stop`. The time of a row is that of the first packet.
 pub fn flows(sim: &Simulation, stop: Instant, rows: &mut impl Rows) {
     let world = sim.world();
     let end = if sim.is_idle() { sim.now().max(stop) } else { sim.now() };

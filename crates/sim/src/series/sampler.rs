@@ -1,4 +1,4 @@
-//! Everything at an interval.
+//! Rows at an interval.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +17,34 @@ use crate::scenario::{Planned, Scenario};
 use crate::sim::{Pause, Simulation};
 use crate::stream::ConnId;
 
-/// Makes a row at each multiple of an interval at which something differs from the row before, and
-/// at the end of a run.
+/// Produces a row at each multiple of an interval at which the state differs from the row before,
+/// and at the end of a run.
 #[derive(Debug)]
 pub struct Sampler<R> {
     rows: R,
     every: Duration,
-    /// When the run ends at the latest.
+    /// Latest end of the run.
     stop: Instant,
-    /// When it looks next.
+    /// Time of the next sample.
     next: Instant,
     names: Names,
     connections: BTreeMap<(NodeId, ConnId, Option<u16>), Connection>,
-    /// By link, of cables; what is over the air has the queue of its radio.
+    /// By link, for cables; links over the air use the queue of their radio.
     queues: Vec<(LinkId, Option<Queue>)>,
     /// Joules in the order of [`RadioState::ALL`], of the nodes with radios.
     radios: Vec<(NodeId, Option<[f64; STATES]>)>,
-    /// When it looks at them next, and how long that is from one time to the next.
+    /// Time of the next sample of radios, and their interval.
     next_radios: Instant,
     radios_every: Duration,
     senders: Vec<(Sender, Option<SenderState>)>,
     movers: Vec<(NodeId, Mover, Option<Position>)>,
 }
 
-/// Radios are looked at no more often, and some thousand times in a run, since rows of hundreds of
-/// them would cost more than the run: what they have drawn changes slowly.
+/// Radios are sampled no more often than this, and a few thousand times in a run: rows of hundreds
+/// of radios would cost more than the run, and their energy changes slowly.
 const RADIOS_EVERY: Duration = Duration::from_secs(1);
 
-/// A sender of RDCA.
+/// An RDCA sender.
 #[derive(Clone, Debug)]
 struct Sender {
     traffic: String,
@@ -52,11 +52,12 @@ struct Sender {
     app: AppId,
 }
 
-/// How a sender stands: what it says, and packets made and given up.
+/// State of a sender: its own report, and the numbers of packets generated and given up.
 type SenderState = (SenderInfo, u64, u64);
 
 impl<R: Rows> Sampler<R> {
-    /// Rows of a run of a scenario, at most once in that time, which is more than none.
+    /// Rows of a run of a scenario, with at least `every` between two samples, which is more than
+    /// zero.
     pub fn new(
         rows: R,
         every: Duration,
@@ -103,7 +104,7 @@ impl<R: Rows> Sampler<R> {
             }
             self.look(sim);
             self.next += self.every;
-            // Nothing differs before the next event, but where nodes are.
+            // Before the next event only positions of nodes change.
             if !self.movers.is_empty() {
                 continue;
             }
@@ -112,9 +113,9 @@ impl<R: Rows> Sampler<R> {
         }
     }
 
-    /// The last rows, and where all went.
+    /// Writes the last rows and returns the destination.
     pub fn finish(mut self, sim: &mut Simulation) -> R {
-        // Radios whatever they did.
+        // Rows of all radios, whether they have changed or not.
         self.next_radios = sim.now();
         self.radios.iter_mut().for_each(|(_, last)| *last = None);
         self.look(sim);
@@ -171,7 +172,7 @@ impl<R: Rows> Sampler<R> {
         let Self { rows, names, radios, .. } = self;
         for (node, last) in radios {
             let Some(used) = network.energy_use(now, *node) else { continue };
-            // One that is idle draws as it did.
+            // An idle radio consumes power as before, which needs no row.
             if last.is_none_or(|last| last[..2] != used.joules[..2]) {
                 *last = Some(used.joules);
                 let joules = |state: RadioState| used.joules[state as usize];

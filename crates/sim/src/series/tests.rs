@@ -5,8 +5,8 @@ use crate::scenario::record::Metrics;
 use crate::scenario::{Plan, Planned, Scenario, Source};
 use crate::sim::Simulation;
 
-/// Flows over a bottleneck whose rate falls, which goes down for a while, and what a run of it has
-/// come to.
+/// Flows over a bottleneck whose rate falls and which goes down for a while. Returns the tables and
+/// the metrics of a run.
 fn run(discipline: &str, every: Duration) -> (Vec<Row>, Vec<Row>, Metrics) {
     let text = format!(
         r#"
@@ -64,7 +64,7 @@ fn run(discipline: &str, every: Duration) -> (Vec<Row>, Vec<Row>, Metrics) {
     (connections, queues, scenario.metrics(&planned, &sim))
 }
 
-/// Runs a simulation and reads its tables again; at each change if the interval is none.
+/// Runs a simulation and reads its tables; with rows at each change if the interval is zero.
 fn series(
     scenario: &Scenario,
     planned: &Planned,
@@ -129,8 +129,7 @@ fn the_queue_of_the_series_is_that_of_the_metrics() {
         let metric = |name: &str| {
             metrics.get(&format!("link.r, the router>b.{name}")).map_or(0.0, |m| m.value.unwrap())
         };
-        // A queue that lets a packet in and drops another at the same instant is never seen with
-        // both.
+        // A queue that accepts a packet and drops another at the same time is never seen with both.
         let peak = metric("queue_peak_packets");
         assert!(
             peak - most("packets") <= if discipline == "fq-codel" { 1.0 } else { 0.0 },
@@ -187,7 +186,7 @@ fn last_rows(rows: &[Row]) -> Vec<&Row> {
     last.into_values().collect()
 }
 
-/// At an interval the rows are what stood at its multiples.
+/// Rows at an interval have the state at its multiples.
 #[test]
 fn rows_at_an_interval_are_what_stands_then() {
     for discipline in ["drop-tail", "codel"] {
@@ -198,7 +197,7 @@ fn rows_at_an_interval_are_what_stands_then() {
             let same = |a: &Row, b: &Row| {
                 ["link", "node", "port", "peer_port"].iter().all(|key| a.get(*key) == b.get(*key))
             };
-            // At the start a queue is empty, which is no change.
+            // A queue is empty at the start, which is no change.
             for row in some.iter().filter(|row| number(row, "time_s") > 0.0) {
                 let at = number(row, "time_s");
                 assert!(at == 8.0 || (at / 0.05 - (at / 0.05).round()).abs() < 1e-9, "{at}");
@@ -221,7 +220,7 @@ fn no_row_is_later_than_the_run() {
     }
 }
 
-/// A radio has the queue of its MAC, and a cable between the same nodes one of its own.
+/// A radio has the queue of its MAC, and a cable between the same nodes has its own.
 #[test]
 fn links_over_the_air_are_no_queues() {
     let text = include_str!("../../../../scenarios/wifi-cell.toml");
@@ -258,7 +257,7 @@ fn a_writer_that_fails_is_told_of_at_the_end() {
     }
 }
 
-/// Joules of a state, and what RDCA's senders have made, end where the metrics do.
+/// The energy of each state, and the packets of RDCA senders, end with the values of the metrics.
 #[test]
 fn radios_and_senders_end_as_the_metrics_say() {
     let text = include_str!("../../../../scenarios/papers/rdca.toml");
@@ -285,7 +284,7 @@ fn radios_and_senders_end_as_the_metrics_say() {
     assert!(number(last, "rate_bytes_per_s") > 0.0 && number(last, "rtt_s") > 0.0);
 }
 
-/// A run that is looked at is the run that it would have been.
+/// Sampling does not change the run.
 #[test]
 fn looking_changes_nothing() {
     for (text, file) in [
@@ -305,7 +304,7 @@ fn looking_changes_nothing() {
     }
 }
 
-/// A node that walks 2 m/s to the east, turns north after 10 s, and one that stands.
+/// A node that walks 2 m/s to the east and turns north after 10 s, and one that does not move.
 #[test]
 fn positions_are_where_the_movements_have_the_nodes() {
     let text = r#"
@@ -332,7 +331,7 @@ fn positions_are_where_the_movements_have_the_nodes() {
         let mut sim = builder.build();
         let [.., positions] = series(&scenario, &planned, &mut sim, Duration::from_millis(every));
         assert!(positions.iter().all(|row| row["node"] == "walker"));
-        // From 0 to 15 s, when it stands still.
+        // From 0 to 15 s, when it stops.
         assert_eq!(positions.len() as u64, 15_000 / every + 1);
         for row in &positions {
             let t = number(row, "time_s");
@@ -352,7 +351,7 @@ fn positions_are_where_the_movements_have_the_nodes() {
     assert_eq!(scenario.metrics(&planned, &sim), alone, "looking changes nothing");
 }
 
-/// Where nothing happens for long it does not look: 3 600 000 000 times would take an hour.
+/// The sampler skips times without events: 3 600 000 000 samples would take an hour.
 #[test]
 fn silence_costs_nothing() {
     let text = "stop = \"1000 h\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
@@ -420,7 +419,7 @@ fn flows_have_a_row_each_whatever_is_sampled() {
         ["peer", "peer_port", "sent_packets", "payload_bytes"].map(|name| &*udp[name]),
         ["b", "700", "10", "1000"]
     );
-    // 20 s, though nothing happens after the first of them.
+    // 20 s, although nothing happens after the first second.
     assert_eq!(number(udp, "goodput_bit_per_s"), 8000.0 / 20.0);
     assert_eq!(number(of("late", "udp", "a"), "sent_packets"), 5.0);
     assert_eq!(number(of("all", "tcp", "b"), "payload_bytes"), 20_000.0);

@@ -1,5 +1,5 @@
-//! The packets in a link as an observer of it knows them: since when each waits, and when the
-//! transmitter begins with it.
+//! The packets in a link as an observer knows them: since when each waits, and when its
+//! transmission begins.
 
 use std::collections::VecDeque;
 
@@ -13,25 +13,24 @@ use crate::packet::Packet;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) since: Instant,
-    /// When the transmitter begins with it, as things stand; [`Instant::FAR_FUTURE`] while that is
-    /// not known.
+    /// Planned start of its transmission; [`Instant::FAR_FUTURE`] while it is not known.
     pub(crate) start: Instant,
-    /// Octets.
+    /// Length in bytes.
     pub(crate) len: u32,
-    /// When `start` was said; nothing is said of a packet that goes at once.
+    /// Time at which `start` was reported; `None` for a packet that did not wait.
     told: Option<Instant>,
 }
 
-/// The packets in a link, those on their way included.
+/// The packets in a link, waiting or in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
-    /// With their numbers, in the order in which they came, which is nearly always that in which
-    /// they leave. Links may double packets.
+    /// With their numbers, in the order of acceptance, which is nearly always that of departure.
+    /// Links may duplicate packets.
     packets: VecDeque<(u64, Waiting)>,
 }
 
 impl Line {
-    /// What [`super::Observer::on_packet`] has. A packet that leaves the link comes out.
+    /// Handles a call of [`super::Observer::on_packet`]. Returns the packet if it leaves the link.
     pub(crate) fn watch(&mut self, now: Instant, point: Point, packet: &Packet) -> Option<Waiting> {
         let at = match point {
             Point::Sent => {
@@ -42,7 +41,7 @@ impl Line {
             Point::Received | Point::Dropped(LinkDrop::Loss | LinkDrop::Down) => {
                 self.first(packet.id, |_| true)
             }
-            // One that waits; or else it was refused, and never sent.
+            // A waiting packet; otherwise the packet was refused and never sent.
             Point::Dropped(LinkDrop::Early | LinkDrop::QueueFull) => {
                 self.first(packet.id, |waiting| waiting.start > now)
             }
@@ -50,10 +49,11 @@ impl Line {
         self.packets.remove(at?).map(|(_, waiting)| waiting)
     }
 
-    /// What [`super::Observer::on_departure`] has. How the packet stood before, and how it stands
-    /// now.
+    /// Handles a call of [`super::Observer::on_departure`]. Returns the state of the packet before
+    /// and after it.
     pub(crate) fn expect(&mut self, now: Instant, packet: u64, start: Instant) -> Option<(Waiting, Waiting)> {
-        // Of the one that has just come, or of the first that still waits and was told of before.
+        // The packet that has just been accepted, or else the first waiting one that was reported
+        // before.
         let is_new =
             |(id, waiting): &&(u64, Waiting)| *id == packet && waiting.told.is_none() && waiting.since == now;
         let at = match self.packets.back().filter(is_new) {
@@ -66,12 +66,12 @@ impl Line {
         Some((before, *waiting))
     }
 
-    /// Where the first copy of a packet is of which this holds.
+    /// Position of the first copy of a packet that fulfils a condition.
     fn first(&self, packet: u64, holds: impl Fn(&Waiting) -> bool) -> Option<usize> {
         self.packets.iter().position(|(id, waiting)| *id == packet && holds(waiting))
     }
 
-    /// All of them.
+    /// All packets.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &Waiting> {
         self.packets.iter().map(|(_, waiting)| waiting)
     }

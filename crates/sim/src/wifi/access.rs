@@ -1,11 +1,11 @@
-//! Who may send when: carrier sense, NAV, interframe spaces and backoff, IEEE Std 802.11-2007,
-//! clauses 9.2.1 to 9.2.5.2.
+//! Channel access: carrier sense, NAV, interframe spaces and backoff, IEEE Std 802.11-2007, clauses
+//! 9.2.1 to 9.2.5.2.
 //!
-//! A backoff is one event, at its end. The channel becoming busy takes it back and counts the slots
-//! that have passed whole; the channel becoming clear sets it anew. The slots of a station that has
-//! nothing to send are counted in the same way without any event. A station's signals change at
-//! events of others only, which tell all that hear them; a NAV ends without one, since it is known
-//! when.
+//! A backoff is one event, at its end. When the channel becomes busy, the event is withdrawn and
+//! the complete slots that have passed are counted. When the channel becomes clear, the event is
+//! scheduled again. The slots of a station without a frame are counted in the same way, without an
+//! event. The signals at a station change only at events of other stations, which inform all
+//! stations that hear them. The end of a NAV needs no event, since its time is known.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::air::meter::Activity;
 use crate::event::{Agenda, Event};
 
 impl Wifi {
-    /// Takes a frame that was found good, of an idle station.
+    /// Accepts a checked frame at an idle station.
     pub(super) fn accept(&mut self, now: Instant, station: u32, frame: Outgoing, agenda: &mut Agenda) {
         let link = frame.to.and_then(|to| self.medium.neighbours.find(station, to.0));
         let mac = &mut self.macs[station as usize];
@@ -23,6 +23,7 @@ impl Wifi {
         mac.seq = (mac.seq + 1) & SEQ_MASK;
         (mac.frame, mac.link) = (Some(frame), link);
         (mac.short_retries, mac.long_retries, mac.failures, mac.was_on_air) = (0, 0, 0, false);
+        // The backoff after the previous frame may have ended: it has no event.
         if let (Some(slots), Some(from)) = (mac.slots, mac.counts_from)
             && from + self.phy.slot * u64::from(slots) <= now
         {
@@ -61,11 +62,12 @@ impl Wifi {
         }
     }
 
-    /// Since when, or from when on, a station may count slots as things stand; `None` while the
-    /// channel is busy for it. It does not know yet what has begun less than `unaware` before.
+    /// Time from which a station may count slots in the present state, in the past or future;
+    /// `None` while the channel is busy for it. Signals that began less than `unaware` ago are not
+    /// yet noticed.
     ///
-    /// EIFS is one interval, which begins with the first clear channel after a frame in error. What
-    /// is only sensed after that is followed by DIFS (IEEE Std 802.11-2020, 10.3.2.3.7).
+    /// EIFS is one interval that begins with the first clear channel after a frame in error. A
+    /// signal that is only sensed after it is followed by DIFS (IEEE Std 802.11-2020, 10.3.2.3.7).
     fn clear_from(&self, now: Instant, station: u32, unaware: Duration) -> Option<Instant> {
         let mac = &self.macs[station as usize];
         if mac.on_air.is_some() {
@@ -80,7 +82,8 @@ impl Wifi {
         })
     }
 
-    /// A frame in error has ended at a station: EIFS begins, or will once the channel is clear.
+    /// Handles the end of a frame in error at a station: EIFS begins now, or when the channel is
+    /// clear.
     pub(super) fn begin_eifs(&mut self, now: Instant, station: u32) {
         let busy = self.medium.is_busy(station);
         let mac = &mut self.macs[station as usize];
@@ -99,7 +102,7 @@ impl Wifi {
         mac.slots = Some(mac.draw(most));
     }
 
-    /// Sets the end of a backoff that counts.
+    /// Schedules the end of a backoff that counts.
     fn set_access(&mut self, station: u32, agenda: &mut Agenda) {
         if let Some(at) = self.access_at(station) {
             self.set_alarm(at, station, Alarm::Access, agenda);
@@ -111,7 +114,7 @@ impl Wifi {
         Some(mac.counts_from? + self.phy.slot * u64::from(mac.slots?))
     }
 
-    /// Sets the timer of a station's frame, in place of the one before.
+    /// Sets the timer of a station's frame and makes the previous one void.
     pub(super) fn set_alarm(&mut self, at: Instant, station: u32, alarm: Alarm, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         mac.generation = mac.generation.wrapping_add(1);
@@ -121,8 +124,7 @@ impl Wifi {
         );
     }
 
-    /// A backoff counts from now on, or from the end of an interframe space on, if the channel is
-    /// clear.
+    /// Resumes a backoff now or at the end of an interframe space, if the channel is clear.
     pub(super) fn resume(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let clear = self.clear_from(now, station, Duration::ZERO);
         let mac = &mut self.macs[station as usize];
@@ -132,34 +134,37 @@ impl Wifi {
         }
     }
 
-    /// A backoff stops counting.
+    /// Suspends a backoff.
     pub(super) fn suspend(&mut self, now: Instant, station: u32) {
         let mac = &mut self.macs[station as usize];
         let Some(from) = mac.counts_from.take() else { return };
         let passed = now.saturating_since(from).as_nanos() / self.phy.slot.as_nanos();
         if mac.stage == Stage::Defer {
-            // Clear for less than DIFS: now there is a backoff after all.
+            // The channel was clear for less than DIFS, so a backoff is needed after all.
             mac.stage = Stage::Backoff;
             self.draw_backoff(station);
         } else if let Some(slots) = mac.slots {
             let left = u64::from(slots).saturating_sub(passed) as u32;
-            // A backoff without a frame may be over; one with a frame would have brought it on air.
+            // A backoff without a frame may have ended; one with a frame would have led to a
+            // transmission.
             let is_over = left == 0 && from <= now && !mac.stage.contends();
             mac.slots = (!is_over).then_some(left);
         }
+        // Makes the access event void.
         if self.macs[station as usize].stage.contends() {
             let mac = &mut self.macs[station as usize];
             mac.generation = mac.generation.wrapping_add(1);
         }
     }
 
-    /// The channel becomes busy at a station.
+    /// Handles a channel that becomes busy at a station.
     pub(super) fn turn_busy(&mut self, now: Instant, station: u32) {
         self.watch_energy(now, station);
         let mac = &self.macs[station as usize];
         if mac.counts_from.is_none() {
             return;
         }
+        // A station that is about to send does not notice the signal in time.
         let too_late = |at: Instant| at <= now || at < now + self.mac.unaware;
         if mac.stage.contends() && self.access_at(station).is_some_and(too_late) {
             return;
@@ -167,7 +172,7 @@ impl Wifi {
         self.suspend(now, station);
     }
 
-    /// The channel becomes clear at a station.
+    /// Handles a channel that becomes clear at a station.
     pub(super) fn turn_clear(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         self.watch_energy(now, station);
         if self.macs[station as usize].in_error {
@@ -179,18 +184,18 @@ impl Wifi {
         }
     }
 
-    /// A station has its radio do something else.
+    /// Changes the state of a station's radio.
     pub(super) fn enter(&mut self, now: Instant, station: u32, activity: Activity) {
         let busy = self.medium.busy_time(station, now);
         self.macs[station as usize].meter.enter(now, activity, busy);
         self.watch_energy(now, station);
     }
 
-    /// Takes note of a station that has used up its energy; called when its radio changes its
-    /// state. What is on air is sent to its end.
+    /// Notes a station that has used up its energy. Called when the state of its radio changes; a
+    /// transmission is finished first.
     #[inline]
     fn watch_energy(&mut self, now: Instant, station: u32) {
-        // Most runs end before, and this is asked at every signal of every station.
+        // Most runs end earlier, and this function is called for every signal at every station.
         if now < self.sated_until {
             return;
         }

@@ -1,4 +1,4 @@
-//! What can be set, and what is refused.
+//! Options of a channel, and their validation.
 
 use anabranch_core::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::air::error::ConfigError;
 /// A channel and the radios on it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WifiConfig {
-    /// The physical layer, of all stations.
+    /// Physical layer of all stations.
     pub phy: PhyConfig,
-    /// The MAC, of all stations.
+    /// MAC of all stations.
     pub mac: MacConfig,
-    /// Who hears whom.
+    /// Propagation model: which stations receive and sense each other.
     pub propagation: Thresholds,
-    /// What a radio draws.
+    /// Power consumption of a radio.
     pub power: PowerConfig,
-    /// Joules that a station has before it goes down for good; `None`: no end of them. Found out
-    /// when its radio next changes its state.
+    /// Energy in joules after which a station goes down for good; `None` for unlimited energy.
+    /// Detected when the state of its radio changes next.
     pub initial_energy_j: Option<f64>,
 }
 
 impl WifiConfig {
-    /// The standard's MAC, data at 2 Mbit/s and all else at 1 Mbit/s, within so many metres; sensed
-    /// 2.2 times as far.
+    /// The MAC of the standard, unicast data at 2 Mbit/s and all other frames at 1 Mbit/s, with a
+    /// range of `range` metres; frames are sensed 2.2 times as far.
     pub const fn dsss(range: f64) -> Self {
         Self {
             phy: PhyConfig::dsss(Rate::Mbps2),
@@ -36,25 +36,25 @@ impl WifiConfig {
         }
     }
 
-    /// As [`WifiConfig::dsss`] with what differs in ns-2.35's `Mac/802_11` and `Phy/WirelessPhy`,
-    /// and its energy model with 1000 J. The rates are not its defaults (1 Mbit/s for both), but
-    /// those that most of its users set.
+    /// As [`WifiConfig::dsss`], with the differences of ns-2.35's `Mac/802_11` and
+    /// `Phy/WirelessPhy`, and its energy model with 1000 J. The rates are not the defaults of ns-2
+    /// (1 Mbit/s for both) but those that most of its users set.
     pub const fn ns2(range: f64) -> Self {
         let propagation = Thresholds { locking: Locking::First, ..Thresholds::wavelan_914_mhz(range) };
         Self { mac: MacConfig::ns2(), propagation, initial_energy_j: Some(1000.0), ..Self::dsss(range) }
     }
 
-    /// Data at another rate.
+    /// The options with another data rate.
     pub const fn with_data_rate(self, data_rate: Rate) -> Self {
         Self { phy: PhyConfig { data_rate, ..self.phy }, ..self }
     }
 
-    /// RTS and CTS before all data for one station that is longer than so many octets.
+    /// The options with RTS and CTS before unicast data of more than `rts_threshold` bytes.
     pub const fn with_rts_threshold(self, rts_threshold: u16) -> Self {
         Self { mac: MacConfig { rts_threshold, ..self.mac }, ..self }
     }
 
-    /// Refuses what makes no sense.
+    /// Validates the options.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.phy.check()?;
         self.mac.check(&self.phy)?;
@@ -67,66 +67,66 @@ impl WifiConfig {
     }
 }
 
-/// The MAC's constants; names and defaults of IEEE Std 802.11-2007, Annex D and 15.3.3.
+/// Options of the MAC; names and defaults of IEEE Std 802.11-2007, Annex D and 15.3.3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MacConfig {
-    /// aCWmin: the contention window to begin with, in slots; 1 to `cw_max`.
+    /// aCWmin: initial contention window in slots, 1 to `cw_max`.
     pub cw_min: u16,
-    /// aCWmax: the greatest contention window; at most 32767.
+    /// aCWmax: largest contention window in slots, at most 32767.
     pub cw_max: u16,
-    /// dot11RTSThreshold: MPDUs for one station that are longer are sent after RTS and CTS; 0: all,
-    /// 2347: none.
+    /// dot11RTSThreshold: RTS and CTS precede unicast MPDUs with more bytes than this; 0 for all,
+    /// 2347 for none.
     pub rts_threshold: u16,
-    /// dot11ShortRetryLimit: a frame is given up when it, or an RTS for it, has failed this often;
-    /// 1 to 255. A CTS begins the count anew (802.11-2020, 10.3.4.4).
+    /// dot11ShortRetryLimit: number of failures of a frame, or of RTS for it, after which it is
+    /// given up, 1 to 255. A CTS resets the count (802.11-2020, 10.3.4.4).
     pub short_retry_limit: u8,
-    /// dot11LongRetryLimit: the same for a frame longer than `rts_threshold`; 1 to 255.
+    /// dot11LongRetryLimit: the limit for a frame longer than `rts_threshold`, 1 to 255.
     pub long_retry_limit: u8,
-    /// When EIFS takes the place of DIFS.
+    /// When EIFS replaces DIFS.
     pub eifs: Eifs,
-    /// What a station does with its first frame after a pause.
+    /// Channel access of the first frame after an idle time.
     pub first_access: FirstAccess,
-    /// From what the backoff is drawn.
+    /// Range from which a backoff is drawn.
     pub window: Window,
-    /// How long it waits for a CTS or an acknowledgement.
+    /// Time for which a station waits for a CTS or an acknowledgement.
     pub response_timeout: ResponseTimeout,
-    /// How long before it sends a station no longer notices that others begin: aCCATime and
-    /// aRxTxTurnaroundTime at their greatest make a slot, from which stations whose slots do not
-    /// begin together still collide. At most a slot.
+    /// Time before a transmission within which the station no longer notices that another frame
+    /// begins, at most a slot. The upper bounds of aCCATime and aRxTxTurnaroundTime add up to a
+    /// slot; within it, stations with unaligned slots still collide.
     pub unaware: Duration,
 }
 
-/// After which signals a station waits for EIFS (9.2.3.4; 10.3.2.3.7 of the edition of 2020): once,
-/// from when the channel is clear, and only until a frame is received.
+/// Signals after which a station waits for EIFS (9.2.3.4; 10.3.2.3.7 of the 2020 edition): once,
+/// from the time at which the channel is clear, and only until a frame is received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Eifs {
-    /// None: as Bianchi's model has it.
+    /// None, as in Bianchi's model.
     Off,
-    /// Frames of which it has received the PLCP header, at which the PHY says
-    /// PHY-RXSTART.indication, and not all the rest. Of frames that begin together it has received
-    /// none.
+    /// Frames of which the PLCP header was received (PHY-RXSTART.indication) but not the rest. Of
+    /// frames that begin at the same time, none counts as received.
     #[default]
     Frames,
-    /// All that it has sensed and not received. The wait is a NAV, and DIFS follows it: ns-2.
+    /// All signals that were sensed but not received. As in ns-2, the wait is a NAV, and DIFS
+    /// follows it.
     Signals,
 }
 
-/// What a station does that gets a frame with no backoff left over (9.2.5.1).
+/// Channel access of a station that gets a frame and has no backoff in progress (9.2.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FirstAccess {
-    /// It sends once the channel has been clear for DIFS, and draws a backoff only if it is busy
-    /// before.
+    /// Sends when the channel has been clear for DIFS; draws a backoff only if the channel becomes
+    /// busy before that.
     #[default]
     Immediate,
-    /// It waits for DIFS and a backoff: ns-2.
+    /// Waits for DIFS and a backoff, as in ns-2.
     Backoff,
 }
 
-/// The backoffs that there are (9.2.4).
+/// Range of the backoff (9.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -134,7 +134,7 @@ pub enum Window {
     /// 0 to CW slots.
     #[default]
     Inclusive,
-    /// 0 to CW - 1 slots: ns-2.
+    /// 0 to CW - 1 slots, as in ns-2.
     Exclusive,
 }
 
@@ -143,16 +143,16 @@ pub enum Window {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ResponseTimeout {
-    /// SIFS, a slot and aPHY-RX-START-Delay; a frame whose header has come by then is waited for
-    /// (9.2.5.7, 9.2.8).
+    /// SIFS, a slot and aPHY-RX-START-Delay; the wait is extended for a frame whose header has
+    /// arrived by then (9.2.5.7, 9.2.8).
     #[default]
     FrameStart,
-    /// SIFS, the whole of the response and 2 µs: ns-2.
+    /// SIFS, the whole response and 2 µs, as in ns-2.
     FrameEnd,
 }
 
 impl MacConfig {
-    /// The standard's; never an RTS.
+    /// The MAC of the standard, without RTS.
     pub const fn standard() -> Self {
         Self {
             cw_min: 31,
@@ -168,8 +168,8 @@ impl MacConfig {
         }
     }
 
-    /// That of ns-2.35: an RTS before all data for one station, a backoff before every frame, EIFS
-    /// after everything.
+    /// The MAC of ns-2.35: RTS before all unicast data, a backoff before every frame, EIFS after
+    /// every signal that was not received.
     pub const fn ns2() -> Self {
         Self {
             rts_threshold: 0,

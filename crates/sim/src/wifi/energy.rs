@@ -5,30 +5,30 @@ use anabranch_core::time::Instant;
 use crate::air::error::ConfigError;
 use crate::air::meter::{EnergyUse, StateTime};
 
-/// Power drawn in each state, in watts.
+/// Power consumption in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PowerConfig {
-    /// While it transmits.
+    /// Transmitting.
     pub transmit: f64,
-    /// While it senses the signals of others, be they for it or not.
+    /// Sensing the signals of other stations, whatever their destination.
     pub receive: f64,
-    /// While the channel is clear.
+    /// Listening on a clear channel.
     pub idle: f64,
-    /// While it is off.
+    /// Off.
     pub off: f64,
 }
 
 impl PowerConfig {
-    /// ns-2's energy model: what is transmitted, 281.8 mW, is also what transmitting and receiving
-    /// draw, and nothing else draws anything.
+    /// ns-2's energy model: the transmit power, 281.8 mW, is also the consumption while
+    /// transmitting and receiving; other states consume nothing.
     pub const fn ns2() -> Self {
         Self { transmit: 0.2818, receive: 0.2818, idle: 0.0, off: 0.0 }
     }
 
     /// Lucent's WaveLAN card as measured by Feeney and Nilsson, "Investigating the energy
     /// consumption of a wireless network interface in an ad hoc networking environment" (INFOCOM
-    /// 2001), Table 1 at 11 Mbit/s, 4.74 V: 284 mA to send, 190 mA to receive, 156 mA idle, 10 mA
-    /// asleep.
+    /// 2001), Table 1 at 11 Mbit/s, 4.74 V: 284 mA transmitting, 190 mA receiving, 156 mA idle, 10
+    /// mA asleep.
     pub const fn wavelan() -> Self {
         Self { transmit: 1.346, receive: 0.901, idle: 0.739, off: 0.0474 }
     }
@@ -41,18 +41,18 @@ impl PowerConfig {
         }
     }
 
-    /// Until when so many joules last whatever a radio does from the epoch on, with a thousandth of
-    /// margin for rounding.
+    /// Time until which this energy lasts at least, whatever a radio does from time zero, with a
+    /// margin of a thousandth for rounding.
     pub(super) fn lasts(&self, joules: f64) -> Instant {
         let most = [self.transmit, self.receive, self.idle, self.off].into_iter().fold(0.0, f64::max);
         let nanos = 0.999 * joules / most * 1e9;
-        // A century, and radios that draw nothing, are for ever.
+        // A century, or radios without consumption, count as for ever.
         if nanos < 3e18 { Instant::from_nanos(nanos as u64) } else { Instant::FAR_FUTURE }
     }
 
-    /// Energy and time of the states, for the time in each.
+    /// Energy and time in each state, from the time in each.
     pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
-        // No radio of this kind sleeps.
+        // Radios of this kind do not sleep.
         EnergyUse::of(time, [self.transmit, self.receive, self.idle, self.off, 0.0])
     }
 }

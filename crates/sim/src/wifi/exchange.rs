@@ -1,5 +1,5 @@
-//! The frames of an exchange: RTS, CTS, data, acknowledgement, and retries: IEEE Std 802.11-2007,
-//! clauses 9.2.5.3 to 9.2.9.
+//! Frame exchange: RTS, CTS, data, acknowledgement, and retries: IEEE Std 802.11-2007, clauses
+//! 9.2.5.3 to 9.2.9.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::air::medium::{Reception, Witness};
 use crate::air::meter::Activity;
 use crate::event::{Agenda, Event};
 
-/// What a frame that begins or ends does to those that hear it.
+/// Effects of the start or end of a frame on other stations.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Stations at which the channel has become busy, or clear.
+    /// Stations at which the channel has become busy or clear.
     turned: Vec<u32>,
     receptions: Vec<Reception>,
     /// Stations that have not received a signal, and how long they followed it: see
@@ -22,7 +22,7 @@ pub(super) struct Heard {
 }
 
 impl Witness for Heard {
-    // The NAV lives on frames for others.
+    // The NAV needs frames for other stations.
     const OVERHEARS: bool = true;
 
     #[inline]
@@ -52,6 +52,8 @@ impl Wifi {
     ) {
         let Some(alarm) = Alarm::of(what) else { return };
         let Some(mac) = self.macs.get(station as usize) else { return };
+        // Responses and transmissions in progress do not depend on the frame of the station: only
+        // going down makes them void.
         let current = match alarm {
             Alarm::Access | Alarm::Timeout | Alarm::DataStart => mac.generation,
             Alarm::ResponseStart | Alarm::AirEnd => mac.epoch,
@@ -68,12 +70,12 @@ impl Wifi {
         }
     }
 
-    /// A frame that is sent after RTS and CTS.
+    /// Whether a frame is preceded by RTS and CTS.
     fn is_long(&self, frame: &Outgoing) -> bool {
         frame.to.is_some() && frame.mpdu_len > self.mac.rts_threshold
     }
 
-    /// The channel is a station's.
+    /// A station gets the channel and sends.
     fn access(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         (mac.slots, mac.counts_from) = (None, None);
@@ -119,7 +121,7 @@ impl Wifi {
         self.transmit(now, station, data, agenda);
     }
 
-    /// Sends the CTS or the acknowledgement that is due, whatever the channel is like.
+    /// Sends the CTS or the acknowledgement that is due, whatever the state of the channel.
     fn respond(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let Some(Response { kind, to, duration, data }) = mac.response.take() else { return };
@@ -166,14 +168,14 @@ impl Wifi {
         self.hear(now, Some((station, &on_air)), &mut heard, agenda);
         self.heard = heard;
         if on_air.kind == FrameKind::Data && on_air.to.is_none() {
-            // After those that have heard it: now its sender may forget it.
+            // After the receptions: from here on the sender may drop the packet.
             self.finish(now, station, Outcome::Sent, agenda);
         } else if self.macs[station as usize].slots.is_some() {
             self.resume(now, station, agenda);
         }
     }
 
-    /// A station that has sent an RTS, or data for one, waits for what must follow.
+    /// Makes a station wait for the response to its RTS or unicast data.
     fn await_response(&mut self, now: Instant, station: u32, on_air: &OnAir, agenda: &mut Agenda) {
         let stage = match (on_air.kind, on_air.to) {
             (FrameKind::Rts, _) => Stage::CtsWait,
@@ -188,7 +190,7 @@ impl Wifi {
         self.set_alarm(now + wait, station, Alarm::Timeout, agenda);
     }
 
-    /// Those that hear a frame take note of its end; `None` if it broke off.
+    /// Informs the stations that hear a frame of its end; `None` if it was cut off.
     fn hear(&mut self, now: Instant, frame: Option<(u32, &OnAir)>, heard: &mut Heard, agenda: &mut Agenda) {
         for (station, followed) in heard.failures.drain(..) {
             self.miss(now, station, followed, agenda);
@@ -202,7 +204,7 @@ impl Wifi {
         }
     }
 
-    /// A signal has ended that a station has not received.
+    /// Handles the end of a signal that a station has not received.
     fn miss(&mut self, now: Instant, station: u32, followed: Option<Duration>, agenda: &mut Agenda) {
         let in_error = match self.mac.eifs {
             Eifs::Off => false,
@@ -218,7 +220,7 @@ impl Wifi {
         }
     }
 
-    /// A frame has come through.
+    /// Handles a correctly received frame.
     fn receive(&mut self, now: Instant, from: u32, got: Reception, on_air: &OnAir, agenda: &mut Agenda) {
         let at = got.station;
         let mac = &mut self.macs[at as usize];
@@ -227,7 +229,7 @@ impl Wifi {
         let is_mine = on_air.to == Some(at);
         let is_answer = is_mine && mac.stage.awaits(on_air.kind);
         if mac.stage.awaits_any() && !is_answer {
-            // Whatever else comes in its place is a failure.
+            // Any other frame in place of the response is a failure.
             self.fail(now, at, agenda);
         }
         let mac = &mut self.macs[at as usize];
@@ -237,19 +239,20 @@ impl Wifi {
                 self.deliver(from, got, on_air);
                 self.set_response(now, at, from, on_air, agenda);
             }
+            // A station whose NAV is set does not answer an RTS.
             (FrameKind::Rts, Some(_)) if is_mine => match mac.nav <= now {
                 true => self.set_response(now, at, from, on_air, agenda),
                 false => mac.metrics.cts_withheld += 1,
             },
             (FrameKind::Cts, _) if is_answer => {
                 mac.stage = Stage::Gap;
-                // The RTS has succeeded. The contention window stays as it is (802.11-2020, 10.3.3
+                // The RTS has succeeded. The contention window does not change (802.11-2020, 10.3.3
                 // and 10.3.4.4).
                 mac.short_retries = 0;
                 self.set_alarm(now + self.phy.sifs, at, Alarm::DataStart, agenda);
             }
             (FrameKind::Ack, _) if is_answer => self.finish(now, at, Outcome::Acknowledged, agenda),
-            // An answer that is not waited for any more.
+            // A response for which the station no longer waits.
             _ if is_mine => {}
             (kind, to) => {
                 mac.nav = mac.nav.max(now + on_air.duration);
@@ -261,11 +264,11 @@ impl Wifi {
         }
     }
 
-    /// Data has come to a station that it is for: it is told of once (9.2.9).
+    /// Delivers data at its destination, once (9.2.9).
     fn deliver(&mut self, from: u32, got: Reception, on_air: &OnAir) {
         let Reception { station: at, link, rssi_dbm, .. } = got;
         let Data { tag, seq, retry } = on_air.data;
-        // One more, for 0 is nothing yet.
+        // Plus one, since 0 stands for no frame yet.
         let serial = u32::from(seq) + 1;
         let last = std::mem::replace(&mut self.medium.neighbours.links[link].last_serial, serial);
         let copy = retry && last == serial;
@@ -284,7 +287,7 @@ impl Wifi {
         }
     }
 
-    /// A station is to answer a frame after SIFS.
+    /// Makes a station respond to a frame after SIFS.
     fn set_response(&mut self, now: Instant, station: u32, to: u32, cause: &OnAir, agenda: &mut Agenda) {
         let kind = if cause.kind == FrameKind::Rts { FrameKind::Cts } else { FrameKind::Ack };
         let mac = &mut self.macs[station as usize];
@@ -305,9 +308,9 @@ impl Wifi {
         }
     }
 
-    /// No CTS, or no acknowledgement: the frame is tried again or given up (9.2.5.3). The short
-    /// retry count has the failures of RTS and of data without one, the long retry count those of
-    /// data after a CTS.
+    /// Handles a missing CTS or acknowledgement: the frame is tried again or given up (9.2.5.3).
+    /// The short retry count has the failures of RTS and of data without RTS, the long retry count
+    /// those of data after a CTS.
     fn fail(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let frame = mac.frame.expect("what fails has been under way");
@@ -332,6 +335,7 @@ impl Wifi {
             self.finish(now, station, Outcome::NoAck, agenda);
             return;
         }
+        // CW + 1 doubles: the windows of the standard are powers of two minus one.
         mac.cw = (2 * mac.cw + 1).min(self.mac.cw_max);
         mac.stage = Stage::Backoff;
         mac.generation = mac.generation.wrapping_add(1);
@@ -339,7 +343,7 @@ impl Wifi {
         self.resume(now, station, agenda);
     }
 
-    /// A frame has met its end. A backoff follows, whether there is another frame or not.
+    /// Finishes a frame. A backoff follows, whether there is another frame or not.
     fn finish(&mut self, now: Instant, station: u32, outcome: Outcome, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let frame = mac.frame.take().expect("what ends has been under way");
@@ -370,7 +374,7 @@ impl Wifi {
         self.effects.push_back(Effect::Done { station: Station(station), tag: frame.tag, outcome, attempts });
     }
 
-    /// A station goes off: what it sends breaks off.
+    /// Takes a station down; its transmission is cut off.
     pub(super) fn go_down(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let on_air = self.macs[station as usize].on_air.take();
         self.enter(now, station, Activity::Off);
@@ -392,7 +396,7 @@ impl Wifi {
         }
     }
 
-    /// A station comes back, as if it had never sent, with a NAV of nothing.
+    /// Brings a station up in its initial state, without a NAV.
     pub(super) fn come_up(&mut self, now: Instant, station: u32) {
         self.medium.open(station);
         let mac = &mut self.macs[station as usize];
@@ -402,8 +406,8 @@ impl Wifi {
         self.enter(now, station, Activity::Hear);
     }
 
-    /// Tells observers of a frame that has left the air, and how many have received it; `None` if
-    /// it broke off.
+    /// Reports a transmission that has ended, with its number of receivers, to observers; `None` if
+    /// it was cut off.
     fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<u32>) {
         if !self.shows_frames {
             return;

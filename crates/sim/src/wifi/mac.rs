@@ -1,4 +1,4 @@
-//! The state of one station.
+//! MAC state of one station.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use super::{FrameKind, Outgoing, Rate};
 use crate::air::meter::Meter;
 use crate::random::Stream;
 
-/// What an event of a station means.
+/// Kind of an event at a station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alarm {
-    /// The backoff ends, and the channel is the station's.
+    /// End of the backoff: the station may send.
     Access = 0,
-    /// No CTS or acknowledgement has come.
+    /// Time-out of a CTS or an acknowledgement.
     Timeout = 1,
-    /// SIFS after a CTS ends, and the data begins.
+    /// End of SIFS after a CTS: the data begins.
     DataStart = 2,
-    /// SIFS before a CTS or an acknowledgement ends.
+    /// End of SIFS before a CTS or an acknowledgement.
     ResponseStart = 3,
-    /// What is on air ends.
+    /// End of a transmission.
     AirEnd = 4,
 }
 
@@ -29,20 +29,20 @@ impl Alarm {
     }
 }
 
-/// Where a station's own frame stands.
+/// State of a station's own frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// There is none.
+    /// There is no frame.
     Idle,
     /// It waits for the end of DIFS, after which it is sent without a backoff.
     Defer,
     /// It waits for the end of its backoff.
     Backoff,
-    /// It, or its RTS, is on air.
+    /// The frame or its RTS is being sent.
     OnAir,
     CtsWait,
     AckWait,
-    /// The time is over, but something is being received that may be the CTS.
+    /// The time-out has passed, but a frame is being received that may be the CTS.
     CtsLate,
     /// As `CtsLate` for the acknowledgement.
     AckLate,
@@ -72,7 +72,7 @@ impl Stage {
     }
 }
 
-/// What a station sends at this moment.
+/// The transmission of a station at this time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnAir {
     pub(super) start: Instant,
@@ -80,13 +80,13 @@ pub(super) struct OnAir {
     pub(super) to: Option<u32>,
     pub(super) mpdu_len: u16,
     pub(super) rate: Rate,
-    /// The Duration field.
+    /// Duration field.
     pub(super) duration: Duration,
-    /// Of the data that it is, or is about.
+    /// The data that this frame is or to which it belongs.
     pub(super) data: Data,
 }
 
-/// What others know data by.
+/// Identity of data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Data {
     pub(super) tag: u64,
@@ -107,41 +107,41 @@ pub(super) struct Response {
 #[derive(Debug)]
 pub(super) struct Mac {
     pub(super) up: bool,
-    /// Its energy is used up.
+    /// Whether its energy is used up.
     pub(super) exhausted: bool,
     pub(super) stage: Stage,
     pub(super) frame: Option<Outgoing>,
-    /// Of the link that the frame goes over, if anything is heard at its other end.
+    /// Index of the link to the destination, if anything is received there.
     pub(super) link: Option<usize>,
     /// Sequence number of the frame.
     pub(super) seq: u16,
-    /// The contention window.
+    /// Contention window.
     pub(super) cw: u16,
     /// Short and long retry count: failures since the last CTS, and failures of data after a CTS.
     pub(super) short_retries: u8,
     pub(super) long_retries: u8,
-    /// Failures of the frame, or of its RTS, whether a CTS has come since or not.
+    /// Failures of the frame or of its RTS, whether a CTS has arrived since or not.
     pub(super) failures: u8,
-    /// The data itself has been on air.
+    /// Whether the data itself has been sent.
     pub(super) was_on_air: bool,
-    /// Slots that are left of a backoff; there is one after each frame, too, whether the next is
-    /// there or not.
+    /// Remaining slots of a backoff. There is a backoff after each frame too, whether another frame
+    /// waits or not.
     pub(super) slots: Option<u32>,
-    /// They count from here on; `None` while the channel is busy, or sent on. May lie ahead, at the
-    /// end of DIFS.
+    /// Time from which slots are counted; `None` while the channel is busy or the station sends. It
+    /// may be in the future, at the end of DIFS.
     pub(super) counts_from: Option<Instant>,
-    /// NAV: until when others have reserved the channel.
+    /// NAV: end of the reservation of the channel by others.
     pub(super) nav: Instant,
-    /// The end of its transmission last.
+    /// End of its last transmission.
     pub(super) sent_until: Instant,
-    /// A frame in error has ended, and the channel has not been clear since: EIFS begins when it
-    /// is.
+    /// Whether a frame in error has ended and the channel has not been clear since: EIFS begins
+    /// when it is.
     pub(super) in_error: bool,
-    /// The end of EIFS; a correct frame ends it before.
+    /// End of EIFS; a correct frame ends it earlier.
     pub(super) eifs_end: Instant,
-    /// Of the frame's timer; one more makes the one pending void.
+    /// Generation of the frame's timer; an increment makes the pending event void.
     pub(super) generation: u32,
-    /// Of all its timers: how often it went down.
+    /// Generation of all timers: the number of times that the station went down.
     pub(super) epoch: u32,
     pub(super) on_air: Option<OnAir>,
     pub(super) response: Option<Response>,
@@ -158,7 +158,7 @@ impl Mac {
             stage: Stage::Idle,
             frame: None,
             link: None,
-            // The first frame has 0.
+            // The first frame gets number 0.
             seq: SEQ_MASK,
             cw: cw_min,
             short_retries: 0,
@@ -185,12 +185,12 @@ impl Mac {
         self.up
     }
 
-    /// No frame is being sent.
+    /// Whether no frame is being sent.
     pub(super) fn is_idle(&self) -> bool {
         self.stage == Stage::Idle
     }
 
-    /// Slots of a new backoff.
+    /// Draws the slots of a new backoff.
     pub(super) fn draw(&mut self, most: u16) -> u32 {
         self.random.range(0..=u64::from(most)) as u32
     }

@@ -1,42 +1,43 @@
-//! What is counted.
+//! Counters of stations.
 
-/// What a station has done, and what has happened to it.
+/// Counters of a station.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StationMetrics {
-    /// Frames that it was given to send.
+    /// Frames accepted for sending.
     pub offered: u64,
-    /// Those acknowledged.
+    /// Of these, frames acknowledged.
     pub acknowledged: u64,
-    /// Those broadcast.
+    /// Of these, frames broadcast.
     pub broadcast: u64,
-    /// Those given up at a retry limit.
+    /// Of these, frames given up at a retry limit.
     pub no_ack: u64,
-    /// Those cut or dropped because it went down.
+    /// Of these, frames cut off or dropped because the station went down.
     pub down: u64,
-    /// Data on air.
+    /// Transmissions of data.
     pub transmissions: u64,
-    /// Data among it that was on air before.
+    /// Of these, retransmissions.
     pub retries: u64,
-    /// RTS on air.
+    /// Transmissions of RTS.
     pub rts: u64,
-    /// CTS on air.
+    /// Transmissions of CTS.
     pub cts: u64,
-    /// Acknowledgements on air.
+    /// Transmissions of acknowledgements.
     pub acks: u64,
     /// RTS without a CTS.
     pub cts_missing: u64,
     /// Data without an acknowledgement.
     pub acks_missing: u64,
-    /// RTS for it that its NAV kept it from answering.
+    /// RTS for this station that it did not answer because of its NAV.
     pub cts_withheld: u64,
-    /// Data for it, or for all, that it received; copies not counted.
+    /// Data received for this station or for all, without duplicates.
     pub received: u64,
-    /// Copies of data received before.
+    /// Duplicates received.
     pub duplicates: u64,
-    /// Frames for it, or for all, from within reach, that another signal destroyed or kept it from.
+    /// Frames for this station or for all, from within range, that were lost because of another
+    /// signal.
     pub collisions: u64,
-    /// Those that the link lost.
+    /// Frames lost by the link.
     pub lost: u64,
-    /// Those that came while it was sending or off, or that ended with their sender.
+    /// Frames missed while the station was sending or off, or cut off with their sender.
     pub missed: u64,
 }

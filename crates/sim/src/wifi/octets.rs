@@ -1,19 +1,20 @@
-//! Frames of the air as octets, for captures.
+//! Frames as bytes, for captures.
 
 use anabranch_wire::ieee80211::radiotap::{self, Radiotap};
 use anabranch_wire::ieee80211::{self, Address, EmitError, Frame, Header};
 
 use super::{AirFrame, FrameKind, Preamble, Station};
 
-/// The ad hoc network of all stations: a random number with the bits of a local address (11.1.3).
+/// BSSID of the ad hoc network of all stations: a random number with the bits of a local address
+/// (11.1.3).
 pub const BSSID: Address = Address([2, 0x1b, 0x55, 0xa0, 0x0c, 0x1d]);
 
-/// What data bears.
+/// Content of a data frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Payload<'a> {
-    /// As in Ethernet: 0x0800 for IPv4, 0x86dd for IPv6.
+    /// EtherType: 0x0800 for IPv4, 0x86dd for IPv6.
     pub ether_type: u16,
-    /// Its octets: 36 less than the MPDU has.
+    /// Its bytes: 36 fewer than the MPDU has.
     pub octets: &'a [u8],
 }
 
@@ -22,8 +23,8 @@ pub const fn address(station: Station) -> Address {
     Address::numbered(station.0)
 }
 
-/// Appends a radiotap header and the frame, FCS included. `payload` is that of data; other frames
-/// have none of it.
+/// Appends a radiotap header and the frame, including the FCS. `payload` is the content of data;
+/// other frames have none.
 ///
 /// # Errors
 /// None that frames of [`super::Wifi`] can have.
@@ -52,5 +53,5 @@ pub fn emit(
     ieee80211::emit(&octets, out)
 }
 
-/// In MHz. The radio has one channel without a number, and a capture must name one.
+/// In MHz. The simulated channel has no number, but a capture must name one.
 const CHANNEL_1: u16 = 2412;

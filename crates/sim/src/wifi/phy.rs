@@ -1,27 +1,27 @@
 //! The physical layer: times and sizes of DSSS and HR/DSSS.
 //!
 //! Sources: IEEE Std 802.11-2007, clauses 15 (1 and 2 Mbit/s) and 18 (5.5 and 11 Mbit/s, short
-//! preamble), for sizes clause 7, for interframe spaces 9.2.10. `docs/reference/wifi.md` lists each
-//! figure.
+//! preamble), clause 7 (sizes) and 9.2.10 (interframe spaces). `docs/reference/wifi.md` lists the
+//! source of each value.
 
 use anabranch_core::time::Duration;
 
 use crate::air::error::ConfigError;
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FrameKind {
-    /// Data, to one station or to all.
+    /// Data, unicast or broadcast.
     Data,
-    /// Request to send, 20 octets.
+    /// Request to send, 20 bytes.
     Rts,
-    /// Clear to send, 14 octets.
+    /// Clear to send, 14 bytes.
     Cts,
-    /// Acknowledgement, 14 octets.
+    /// Acknowledgement, 14 bytes.
     Ack,
 }
 
-/// How fast the octets of an MPDU are.
+/// Data rate of an MPDU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(try_from = "anabranch_units::Rate", into = "anabranch_units::Rate")]
 pub enum Rate {
@@ -36,7 +36,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// All of them, the slowest first.
+    /// All rates, the slowest first.
     pub const ALL: [Self; 4] = [Self::Mbps1, Self::Mbps2, Self::Mbps5_5, Self::Mbps11];
 
     /// In units of 500 kbit/s, as the standard counts rates.
@@ -54,10 +54,10 @@ impl Rate {
         self.half_mbps() as u64 * 500_000
     }
 
-    /// The rate of so many bit/s.
+    /// The rate with this number of bit/s.
     ///
     /// # Errors
-    /// There are 1, 2, 5.5 and 11 Mbit/s, and no others.
+    /// If it is not 1, 2, 5.5 or 11 Mbit/s.
     pub fn from_bit_per_s(rate: u64) -> Result<Self, ConfigError> {
         let found = Self::ALL.into_iter().find(|known| known.bit_per_s() == rate);
         found.ok_or(ConfigError::Range("rate", "1, 2, 5.5 and 11 Mbit/s"))
@@ -93,47 +93,47 @@ impl schemars::JsonSchema for Rate {
     }
 }
 
-/// What is on air in front of each MPDU.
+/// Preamble and header before each MPDU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Preamble {
-    /// 144 bits of preamble and 48 of PLCP header at 1 Mbit/s: 192 µs.
+    /// 144 bits of preamble and 48 bits of PLCP header at 1 Mbit/s: 192 µs.
     Long,
-    /// 72 bits of preamble at 1 Mbit/s and 48 of PLCP header at 2 Mbit/s: 96 µs. Not with frames of
-    /// 1 Mbit/s (18.2.2.2).
+    /// 72 bits of preamble at 1 Mbit/s and 48 bits of PLCP header at 2 Mbit/s: 96 µs. Not with
+    /// frames at 1 Mbit/s (18.2.2.2).
     Short,
 }
 
 /// Times and sizes of the PHY, the same for all stations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PhyConfig {
-    /// Of data to one station.
+    /// Rate of unicast data.
     pub data_rate: Rate,
-    /// Of RTS, CTS, ACK, and data to all.
+    /// Rate of RTS, CTS, ACK and broadcast data.
     pub basic_rate: Rate,
-    /// In front of every frame.
+    /// Preamble of every frame.
     pub preamble: Preamble,
-    /// aSlotTime; whole microseconds.
+    /// aSlotTime in whole microseconds.
     pub slot: Duration,
-    /// aSIFSTime; whole microseconds.
+    /// aSIFSTime in whole microseconds.
     pub sifs: Duration,
-    /// The longest MPDU, in octets, header and FCS included; at most [`MAX_MPDU`].
+    /// Largest MPDU in bytes, including header and FCS; at most [`MAX_MPDU`].
     pub max_mpdu: u16,
 }
 
-/// Octets of the longest MPDU: dot11FragmentationThreshold at most, and so the longest frame
-/// without fragments.
+/// Largest possible MPDU in bytes: the upper bound of dot11FragmentationThreshold, and so the
+/// longest frame without fragmentation.
 pub const MAX_MPDU: u16 = 2346;
-/// Octets of an RTS, FCS included (7.2.1.1).
+/// Bytes of an RTS, including the FCS (7.2.1.1).
 pub const RTS_LEN: u16 = 20;
-/// Octets of a CTS, FCS included (7.2.1.2).
+/// Bytes of a CTS, including the FCS (7.2.1.2).
 pub const CTS_LEN: u16 = 14;
-/// Octets of an acknowledgement, FCS included (7.2.1.3).
+/// Bytes of an acknowledgement, including the FCS (7.2.1.3).
 pub const ACK_LEN: u16 = 14;
 
 impl PhyConfig {
-    /// Data at a rate, all else at 1 Mbit/s, long preambles.
+    /// Unicast data at this rate, all other frames at 1 Mbit/s, long preambles.
     pub const fn dsss(data_rate: Rate) -> Self {
         Self {
             data_rate,
@@ -145,7 +145,7 @@ impl PhyConfig {
         }
     }
 
-    /// Refuses what no PHY can be.
+    /// Refuses values that are impossible for a PHY.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !(1..=MAX_MPDU).contains(&self.max_mpdu) {
             return Err(ConfigError::Range("max_mpdu", "1 to 2346 bytes"));
@@ -156,7 +156,7 @@ impl PhyConfig {
         if self.preamble == Preamble::Short && self.basic_rate == Rate::Mbps1 {
             return Err(ConfigError::Range("basic_rate with short preambles", "2 to 11 Mbit/s"));
         }
-        // The Duration field counts microseconds, 32,767 at most.
+        // The Duration field counts microseconds, at most 32,767.
         let micros = |time: Duration| {
             time.as_nanos().is_multiple_of(1000) && (1..=1000).contains(&(time.as_nanos() / 1000))
         };
@@ -166,7 +166,7 @@ impl PhyConfig {
         Ok(())
     }
 
-    /// Preamble and PLCP header; aPHY-RX-START-Delay too.
+    /// Duration of preamble and PLCP header, which is also aPHY-RX-START-Delay.
     #[inline]
     pub const fn plcp(&self) -> Duration {
         match self.preamble {
@@ -175,48 +175,48 @@ impl PhyConfig {
         }
     }
 
-    /// Time on air of an MPDU of so many octets, with what goes before it; whole microseconds,
-    /// rounded up as in the PLCP header (18.2.3.5).
+    /// Duration of a frame with an MPDU of `mpdu_len` bytes, including preamble and header; in
+    /// whole microseconds, rounded up as in the PLCP header (18.2.3.5).
     #[inline]
     pub const fn airtime(&self, mpdu_len: u16, rate: Rate) -> Duration {
         let micros = (mpdu_len as u64 * 16).div_ceil(rate.half_mbps() as u64);
         Duration::from_nanos(self.plcp().as_nanos() + micros * 1000)
     }
 
-    /// The rate of data for one station, or for all.
+    /// Rate of unicast or broadcast data.
     pub(super) const fn rate(&self, broadcast: bool) -> Rate {
         if broadcast { self.basic_rate } else { self.data_rate }
     }
 
-    /// Time on air of an acknowledgement, which is that of a CTS.
+    /// Duration of an acknowledgement, which is also that of a CTS.
     #[inline]
     pub const fn ack_time(&self) -> Duration {
         self.airtime(ACK_LEN, self.basic_rate)
     }
 
-    /// DIFS: SIFS and two slots (9.2.10).
+    /// DIFS: SIFS plus two slots (9.2.10).
     #[inline]
     pub fn difs(&self) -> Duration {
         self.sifs + self.slot * 2
     }
 
-    /// EIFS: SIFS, an acknowledgement at 1 Mbit/s, DIFS (9.2.10).
+    /// EIFS: SIFS, an acknowledgement at 1 Mbit/s, and DIFS (9.2.10).
     #[inline]
     pub fn eifs(&self) -> Duration {
         self.sifs + self.airtime(ACK_LEN, Rate::Mbps1) + self.difs()
     }
 
-    /// The Duration field of data for one station: what follows its end.
+    /// Duration field of unicast data: the time of what follows.
     pub(super) fn after_data(&self) -> Duration {
         self.sifs + self.ack_time()
     }
 
-    /// The Duration field of a CTS for data of so many octets.
+    /// Duration field of a CTS for data of `mpdu_len` bytes.
     pub(super) fn after_cts(&self, mpdu_len: u16) -> Duration {
         self.sifs + self.airtime(mpdu_len, self.data_rate) + self.after_data()
     }
 
-    /// The Duration field of an RTS for data of so many octets.
+    /// Duration field of an RTS for data of `mpdu_len` bytes.
     pub(super) fn after_rts(&self, mpdu_len: u16) -> Duration {
         self.sifs + self.ack_time() + self.after_cts(mpdu_len)
     }
@@ -233,7 +233,7 @@ mod tests {
         let micros = |d: Duration| d.as_nanos() / 1000;
         assert_eq!([phy.difs(), phy.eifs(), phy.ack_time()].map(micros), [50, 364, 304]);
         assert_eq!(micros(phy.airtime(RTS_LEN, Rate::Mbps1)), 352);
-        // 1024 octets at 11 Mbit/s take 744.7 µs.
+        // 1024 bytes at 11 Mbit/s take 744.7 µs.
         assert_eq!(micros(phy.airtime(1024, Rate::Mbps11)), 192 + 745);
         assert_eq!(micros(phy.airtime(1, Rate::Mbps5_5)), 192 + 2);
         assert_eq!(micros(phy.after_rts(1000)), 10 + 304 + 10 + 192 + 728 + 10 + 304);

@@ -1,69 +1,70 @@
-//! Who hears whom: path loss by distance, and thresholds.
+//! Propagation: path loss over distance, and thresholds for reception and carrier sense.
 //!
 //! Source: ns-2.35, `mobile/propagation.cc`, `mobile/tworayground.cc` and `mac/wireless-phy.cc`,
 //! whose antennas have a gain of 1 and whose system loss is 1; the formulas are those of Rappaport,
-//! Wireless Communications, sections 4.2 and 4.6. Powers fall with the distance, so that a
-//! threshold is a distance and the other way round.
+//! Wireless Communications, sections 4.2 and 4.6. Power decreases with distance, so each threshold
+//! corresponds to a distance.
 
 use crate::air::error::ConfigError;
 use crate::air::medium::Rules;
 use crate::air::propagation::{DECODABLE, INTERFERING, Propagate, SENSED, Strength};
 
-/// How power falls with the distance d.
+/// Path loss model over the distance d.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PathLoss {
     /// Friis: P λ² / (4 π d)².
     FreeSpace,
-    /// Friis up to the crossover distance 4 π h² / λ, beyond it P h⁴ / d⁴, for antennas at the
-    /// height h in metres.
+    /// Friis up to the crossover distance 4 π h² / λ, beyond it P h⁴ / d⁴, for antennas at height
+    /// h.
     TwoRay {
-        /// Height of all antennas, in metres.
+        /// Height h of all antennas, in metres.
         height: f64,
     },
 }
 
-/// What a receiver does with a frame that begins while other signals are there.
+/// What a receiver does with a frame that begins while other signals are present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Locking {
-    /// It locks on it if it has the capture ratio over them and no other frame is being received.
+    /// It locks on the frame if its power exceeds the others by the capture ratio and no other
+    /// frame is being received.
     #[default]
     Strong,
-    /// Whichever signal came first has the receiver, even one that is too weak to be received:
-    /// ns-2.
+    /// The first signal occupies the receiver, even if it is too weak to be received, as in ns-2.
     First,
 }
 
-/// Path loss and what follows from it: frames are received within `range`, and sensed and disturbed
-/// by within `carrier_sense_range`. What is farther is nothing.
+/// Path loss and thresholds: frames are received within `range`, and sensed and disturbing within
+/// `carrier_sense_range`. Signals from farther away are ignored.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Thresholds {
-    /// How power falls with the distance.
+    /// Path loss model.
     pub path_loss: PathLoss,
     /// Carrier frequency in Hz.
     pub frequency: f64,
     /// Transmit power in mW.
     pub transmit_power: f64,
-    /// How far frames are received, in metres: the power there is the threshold of reception.
+    /// Distance up to which frames are received, in metres. The power at this distance is the
+    /// reception threshold.
     pub range: f64,
-    /// How far they are sensed and disturb others, in metres; not below `range`.
+    /// Distance up to which frames are sensed and disturb others, in metres; at least `range`.
     pub carrier_sense_range: f64,
-    /// A frame that is being received survives others if it is so many times stronger than each;
-    /// infinite: never.
+    /// Factor by which a frame must be stronger than each overlapping frame to survive it; infinite
+    /// for no capture.
     pub capture: f64,
-    /// What becomes of frames that begin upon other signals.
+    /// What a receiver does with a frame that begins while other signals are present.
     pub locking: Locking,
-    /// Probability that a link loses a frame, unless the link has its own.
+    /// Loss probability of a link, unless the link has its own.
     pub loss: f64,
 }
 
 impl Thresholds {
-    /// ns-2's default radio, a 914 MHz WaveLAN, over two-ray ground: 281.8 mW, antennas at 1.5 m, a
-    /// capture ratio of 10; frames reach so far, and are sensed 2.2 times as far (ns-2: 250 m and
-    /// 550 m).
+    /// ns-2's default radio, a 914 MHz WaveLAN, with two-ray ground propagation: 281.8 mW, antennas
+    /// at 1.5 m, a capture ratio of 10. Frames are received up to `range`, and sensed 2.2 times as
+    /// far (ns-2: 250 m and 550 m).
     pub const fn wavelan_914_mhz(range: f64) -> Self {
         Self {
             path_loss: PathLoss::TwoRay { height: 1.5 },
@@ -110,7 +111,7 @@ impl Thresholds {
         Ok(())
     }
 
-    /// Metres up to which free space and two-ray ground are the same; infinite in free space.
+    /// Distance in metres up to which two-ray ground equals free space; infinite for free space.
     pub fn crossover(&self) -> f64 {
         match self.path_loss {
             PathLoss::FreeSpace => f64::INFINITY,
@@ -118,7 +119,7 @@ impl Thresholds {
         }
     }
 
-    /// Received power in mW at so many metres; nobody is nearer than 1 mm.
+    /// Received power in mW at a distance in metres, which counts as at least 1 mm.
     pub fn power(&self, distance: f64) -> f64 {
         let d = distance.max(NEAREST);
         match self.path_loss {
@@ -152,7 +153,7 @@ impl Propagate for Thresholds {
     }
 
     fn signal(&self, distance: f64, _: &mut dyn FnMut() -> f64) -> Option<Strength> {
-        // The same formula for both sides, so that a station at the very range is within it.
+        // The same formula on both sides, so that a station exactly at the range is within it.
         let power = self.power(distance);
         if power < self.power(self.carrier_sense_range) {
             return None;
@@ -170,17 +171,17 @@ impl Propagate for Thresholds {
     }
 }
 
-/// In m/s, as ns-2 has it.
+/// Speed of light in m/s, as in ns-2.
 const SPEED_OF_LIGHT: f64 = 3e8;
-/// Two stations are never nearer than this, in metres.
+/// Least distance between two stations, in metres.
 const NEAREST: f64 = 1e-3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The thresholds of ns-2's defaults, RXThresh_ 3.652e-10 W and CSThresh_ 1.559e-11 W, are 250
-    /// m and 550 m.
+    /// The thresholds of ns-2's defaults, RXThresh_ 3.652e-10 W and CSThresh_ 1.559e-11 W,
+    /// correspond to 250 m and 550 m.
     #[test]
     fn the_distances_of_ns2_make_its_thresholds() {
         let radio = Thresholds::wavelan_914_mhz(250.0);

@@ -1,4 +1,4 @@
-//! What is done with the pool of a node's send buffers as connections begin, go on and end.
+//! Operation of a node's pool of send buffers when connections begin, change and end.
 
 use anabranch_core::mptcp;
 use anabranch_core::sockbuf::{ConnectionId, FlowView, Kind, OpenError, View};
@@ -13,7 +13,7 @@ use crate::packet::{LinkId, NodeId};
 use crate::stream::ConnId;
 use crate::transport::Transport;
 
-/// A connection as the tuner is to see it.
+/// The tuner's view of a connection.
 struct Seen {
     id: ConnectionId,
     occupied: u64,
@@ -38,11 +38,11 @@ impl World {
         self.buffers[node.index()] = Some(Box::new(buffers));
     }
 
-    /// A connection of the node has begun: before it can hold anything it has its part of the pool.
+    /// Gives a new connection its share of the pool, before it can hold data.
     ///
     /// # Errors
     ///
-    /// There is no room for one segment of it.
+    /// If there is no room for one segment.
     pub(crate) fn open_buffer(&mut self, node: NodeId, connection: ConnId) -> Result<(), OpenError> {
         self.with_buffers(node, |world, buffers| {
             if buffers.find(connection).is_some() {
@@ -75,7 +75,7 @@ impl World {
         .unwrap_or(Ok(()))
     }
 
-    /// A connection is gone, with all that was in its buffer.
+    /// Releases the buffer of a connection that is over.
     pub(crate) fn close_buffer(&mut self, node: NodeId, connection: ConnId) {
         self.with_buffers(node, |world, buffers| {
             if let Some(id) = buffers.find(connection) {
@@ -93,7 +93,7 @@ impl World {
         self.carry_out(node, buffers);
     }
 
-    /// All connections of a node are gone.
+    /// Releases the buffers of all connections of a node.
     pub(crate) fn close_all_buffers(&mut self, node: NodeId) {
         let known = |b: &Buffers| b.known.values().map(|b| b.connection).collect::<Vec<_>>();
         for connection in self.buffers(node).map(known).unwrap_or_default() {
@@ -101,8 +101,8 @@ impl World {
         }
     }
 
-    /// Something has happened to a connection: what it holds is counted, and what it has drained is
-    /// passed on.
+    /// Counts the buffer contents of a connection after an event, and redistributes memory that has
+    /// drained.
     #[inline]
     pub(crate) fn look_at_buffer(&mut self, node: NodeId, connection: ConnId) {
         if self.buffers[node.index()].is_some() {
@@ -116,13 +116,14 @@ impl World {
             let Some(id) = buffers.find(connection) else { return };
             let Some(entry) = world.hosts[node.index()].peek(connection) else { return };
             if entry.connection.has_sent_all() {
-                // In TIME-WAIT it would keep its part of the pool from others for minutes.
+                // In TIME-WAIT the connection would keep its share of the pool from others for
+                // minutes.
                 world.release_buffer(node, buffers, id);
                 return;
             }
             let held = entry.connection.buffered();
             buffers.note(id, held);
-            // When a decision is due at this instant, it looks at all of them.
+            // A decision that is due at this time considers all connections anyway.
             let due = buffers.tuner.next_timeout().is_some_and(|due| due <= now);
             let passes_on = buffers.drains && !due && buffers.known.get(&id).is_some_and(|b| held < b.seen);
             if passes_on {
@@ -156,7 +157,7 @@ impl World {
         });
     }
 
-    /// A decision may be due.
+    /// Handles a decision that may be due.
     pub(crate) fn handle_buffers_timer(&mut self, node: NodeId) {
         let now = self.now();
         self.with_buffers(node, |world, buffers| {
@@ -171,7 +172,7 @@ impl World {
         });
     }
 
-    /// The tuner sees how all connections stand; if it is time, it decides.
+    /// Tells the tuner the state of all connections; the tuner decides if it is time.
     fn tell_all(&mut self, node: NodeId, buffers: &mut Buffers) {
         let now = self.now();
         buffers.receive_samples(now);
@@ -200,7 +201,7 @@ impl World {
         }
     }
 
-    /// Does what the tuner says, and has it called again in time.
+    /// Carries out the tuner's assignments, and schedules its next call.
     fn carry_out(&mut self, node: NodeId, buffers: &mut Buffers) {
         while let Some(assignment) = buffers.tuner.poll_assignment() {
             let Some(buffer) = buffers.known.get_mut(&assignment.id) else { continue };
@@ -221,7 +222,7 @@ impl World {
         }
     }
 
-    /// The pool is out of the world while something is done with both.
+    /// Takes the pool out of the world while both are in use.
     fn with_buffers<R>(&mut self, node: NodeId, act: impl FnOnce(&mut Self, &mut Buffers) -> R) -> Option<R> {
         let mut buffers = self.buffers[node.index()].take()?;
         let result = act(self, &mut buffers);
@@ -230,7 +231,7 @@ impl World {
     }
 }
 
-/// What the link layer of the interface where a path begins reports, bit/s.
+/// Report of the link layer at the interface where a path begins, in bit/s.
 fn report(network: &Network, now: Instant, buffers: &Buffers, path: u8) -> Option<f64> {
     let at = buffers.config.interfaces.iter().position(|(number, _)| *number == path)?;
     match buffers.config.reports {
@@ -240,7 +241,7 @@ fn report(network: &Network, now: Instant, buffers: &Buffers, path: u8) -> Optio
     }
 }
 
-/// The rate of a link, bit/s; 0 while it is down.
+/// Rate of a link in bit/s; 0 while it is down.
 fn rate(network: &Network, now: Instant, link: LinkId) -> f64 {
     let link = network.link(link);
     if link.is_up() { link.rate(now) as f64 } else { 0.0 }

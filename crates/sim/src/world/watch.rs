@@ -10,14 +10,15 @@ use crate::trace::ConnectionView;
 use crate::transport::Transport;
 
 impl World {
-    /// Shows a connection to observers, or all subflows of one.
+    /// Shows a connection, or all its subflows, to observers.
     #[cold]
     pub(super) fn watch(&mut self, node: NodeId, id: ConnId) {
         let Some(entry) = self.hosts[node.index()].peek(id) else { return };
         show((node, id), entry, |seen| self.network.watch_connection(self.now, seen));
     }
 
-    /// Shows a connection as it stands, or all subflows of one; false if there is none any more.
+    /// Shows the state of a connection, or of all its subflows. Returns false if it no longer
+    /// exists.
     pub(crate) fn show_connection(
         &self,
         node: NodeId,
@@ -28,8 +29,8 @@ impl World {
         entry.map(|entry| show((node, id), entry, of)).is_some()
     }
 
-    /// Connections that something was done with since the last time, each once; from the first time
-    /// on.
+    /// Connections that were used since the last call, each once. Recording begins with the first
+    /// call.
     pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, ConnId)> {
         let touched = self.touched.replace(Vec::new()).unwrap_or_default();
         for (node, id) in &touched {
@@ -58,7 +59,7 @@ fn show((node, id): (NodeId, ConnId), entry: &Entry, mut of: impl FnMut(&Connect
             of(&ConnectionView { node, id, subflow: None, peer, ports, info });
         }
         Transport::Multipath(connection) => {
-            // A subflow's number is its place among the ports.
+            // The number of a subflow is the index of its ports.
             let all = std::iter::once(&ports).chain(&entry.joined);
             for (number, &ports) in (0..).zip(all) {
                 let Some(subflow) = connection.subflow_info(SubflowId(number)) else { return };

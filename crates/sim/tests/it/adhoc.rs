@@ -1,4 +1,4 @@
-//! Ad hoc networks: 802.11, AODV, UDP, and transports on top.
+//! Ad hoc networks: IEEE 802.11, AODV, UDP, and transport protocols above them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 

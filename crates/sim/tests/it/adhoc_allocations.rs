@@ -1,4 +1,5 @@
-//! In steady state a packet over an ad hoc network costs its payload, however many hops it takes.
+//! In steady state a packet over an ad hoc network allocates only its payload, whatever the number
+//! of hops.
 
 use anabranch_core::aodv;
 use anabranch_core::time::{Duration, Instant};
@@ -35,7 +36,7 @@ fn hops_allocate_nothing() {
         let (packets, allocations) = (after.0 - before.0, after.1 - before.1);
         println!("{allocations} allocations for {packets} packets over {hops} hops");
         assert!(packets > 1900, "{packets}");
-        // The octets, and what counts their users once there are two. Now and then a list grows.
+        // The bytes, and their reference count once there are two users. Sometimes a list grows.
         assert!(allocations <= 2 * packets + 20, "{allocations} for {packets} packets over {hops} hops");
     }
 }

@@ -12,8 +12,9 @@ use anabranch_testkit::counting::{allocations, watch, watched};
 /// Payload of a full segment with timestamps.
 const PAYLOAD: usize = 1428;
 
-/// An endless transfer over one hop. The sender writes 32 KiB and more at once; segments are slices
-/// of that, except where one crosses from one write to the next: its payload is put together.
+/// An unlimited transfer over one hop. The sender writes 32 KiB or more at a time. Segments are
+/// slices of these writes, except where one crosses from one write to the next: its payload is
+/// copied.
 fn one_hop(loss: LossModel, tcp: tcp::Config) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [a, b] = ["a", "b"].map(|name| builder.node(name, Forwarding::Off));
@@ -24,12 +25,12 @@ fn one_hop(loss: LossModel, tcp: tcp::Config) -> Simulation {
     builder.build()
 }
 
-/// What ten seconds cost after ten of warm-up.
+/// Allocations in ten seconds after ten seconds of warm-up.
 #[derive(Debug)]
 struct Cost {
     /// Data and acknowledgements that arrived.
     packets: u64,
-    /// Payloads that were put together.
+    /// Payloads that were copied.
     payloads: u64,
     /// Allocations beyond one for each of these.
     others: u64,
@@ -50,7 +51,7 @@ fn measure(loss: LossModel, tcp: tcp::Config) -> Cost {
     Cost { packets, payloads, others: all - payloads }
 }
 
-/// The standard profile, and the modern one with each of the controllers and paced.
+/// The standard profile, and the modern one with each of the controllers and with pacing.
 fn profiles() -> Vec<tcp::Config> {
     let modern = tcp::Config::modern();
     let controllers = [
@@ -72,7 +73,7 @@ fn a_segment_in_steady_state_allocates_its_payload_at_most() {
         assert!(cost.payloads < cost.packets / 30, "segments are slices: {cost:?} of {tcp:?}");
         assert!(cost.others < 16, "nothing else is allocated: {cost:?} of {tcp:?}");
 
-        // Losses open holes at the receiver, whose lists grow now and then.
+        // Losses open gaps at the receiver, whose lists grow sometimes.
         let cost = measure(LossModel::Bernoulli { p: 0.001 }, tcp);
         println!("with 0.1 % loss: {cost:?}");
         assert!(cost.payloads < cost.packets / 30, "{cost:?} of {tcp:?}");

@@ -1,4 +1,4 @@
-//! AODV as Wireshark reads it.
+//! AODV as decoded by Wireshark.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -37,7 +37,7 @@ fn packet(from: Ipv4Addr, to: Ipv4Addr, ttl: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Two routers find each other over a third, which loses the second then; and a Hello that says its
+/// Two routers find each other over a third, which then loses the second; and a Hello with its
 /// interval.
 fn exchange() -> Vec<u8> {
     let interface =
@@ -111,7 +111,7 @@ fn tshark_reads_every_message() {
         1	1	1	0	1
     "#]]
     .assert_eq(&tshark.fields("aodv.type == 1", fields));
-    // The interval itself it looks for in an extension of type 2; RFC 3561 section 9.1 has 1.
+    // tshark looks for the interval in an extension of type 2; RFC 3561 section 9.1 has type 1.
     let fields = "aodv.lifetime aodv.dest_seqno aodv.flags.rrep_ack aodv.ext_type";
     expect![[r#"
         6000	0	0	

@@ -1,4 +1,4 @@
-//! What applications may rely on: timers, listeners, restarts, the end of a run; and odd ways of
+//! Guarantees for applications: timers, listeners, restarts, the end of a run; and unusual fates of
 //! packets.
 
 use anabranch_core::tcp::Config;
@@ -24,7 +24,7 @@ fn send(to: NodeId, octets: u64, tcp: Config) -> BulkSender {
     BulkSender::new(BulkSenderConfig::new(to, 80, Content::Pattern(octets), tcp))
 }
 
-/// Sets its timer by a plan and notes when it is called.
+/// Sets its timer according to a plan and records the calls.
 struct Clock {
     plan: Vec<Option<Instant>>,
     starts: Vec<Instant>,
@@ -78,14 +78,14 @@ fn a_node_that_recovers_starts_its_applications_again() {
     builder.fault(at(300), Fault::NodeRecovers(node));
     let mut sim = builder.build();
     sim.run_until(at(2_000));
-    // The timer of the first life is gone; that of the second is past when it is set.
+    // The timer of the first life is lost; that of the second is already past when it is set.
     assert_eq!(sim.app::<Clock>(early).starts, [at(10), at(300)]);
     assert_eq!(sim.app::<Clock>(early).rings, [at(300), at(300), at(500)]);
     sim.run_until(at(2_000));
     assert_eq!(sim.app::<Clock>(late).starts, [at(1_000)]);
 }
 
-/// Listens with room for one half-open connection.
+/// Listens with a backlog of one half-open connection.
 struct Narrow {
     accepted: usize,
 }
@@ -131,7 +131,7 @@ fn packets_that_cannot_go_on_are_counted() {
     let mut sim = builder.build();
     sim.run_until_idle();
     assert_eq!(sim.world().network.node_metrics(nodes[2]).hop_limit, 2);
-    // Too big, and not to be cut.
+    // Too large, and fragmentation is forbidden.
     let config = NetworkConfig { fragmentation: Fragmentation::Forbidden, ..NetworkConfig::default() };
     let mut builder = Builder::new(config, 1, 0);
     let [a, b, c] = ["a", "b", "c"].map(|n| builder.node(n, Forwarding::On));
@@ -144,7 +144,7 @@ fn packets_that_cannot_go_on_are_counted() {
     let too_big = sim.world().network.node_metrics(b).too_big;
     assert!(too_big > 0);
     assert_eq!(sim.world().network.link(narrow).metrics().dropped_mtu, too_big);
-    // Nowhere to go: hosts pass nothing on.
+    // No route: hosts do not forward.
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [a, b, c] = ["a", "b", "c"].map(|n| builder.node(n, Forwarding::Off));
     builder.cable(a, b, link());

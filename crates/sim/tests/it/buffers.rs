@@ -1,4 +1,4 @@
-//! A host with two interfaces whose send buffers are kept within a pool: never exceeded, nothing
+//! A host with two interfaces and a pool of send buffers: the pool is never exceeded and nothing is
 //! lost, whatever its links do.
 
 use anabranch_core::mptcp;
@@ -20,7 +20,7 @@ struct Case {
     builder: Builder,
     host: NodeId,
     far: NodeId,
-    /// There and back, by interface.
+    /// Both directions, by interface.
     links: Vec<(LinkId, LinkId)>,
 }
 
@@ -36,7 +36,7 @@ fn striped() -> mptcp::Config {
     mptcp::Config { tcp: tcp(), ..mptcp::Config::default() }
 }
 
-/// 4 and 1 Mbit/s that lose one packet of a hundred, and far beyond them the other end.
+/// Links of 4 and 1 Mbit/s that lose one packet in a hundred; the other end is far behind them.
 fn case(pool: Config, seed: u64) -> Case {
     reporting(pool, seed, Reports::Rate)
 }
@@ -90,7 +90,7 @@ impl Case {
 
 const BOTH: [u8; 2] = [1, 2];
 
-/// Runs event by event: at none is more allowed, or held, than the pool has.
+/// Runs event by event, and checks each time that limits and contents do not exceed the pool.
 fn watched(sim: &mut Simulation, host: NodeId, until: f64) {
     while sim.now() < at(until) && sim.step() {
         let now = sim.now();
@@ -140,8 +140,8 @@ fn the_pool_is_never_exceeded_at_any_event() {
     }
 }
 
-/// Octets of the striped connection and of three single ones that arrive in 40 s, when all have
-/// been there for 10 s. Those that are `late` begin 10 s after the others, which have filled the
+/// Bytes of the striped connection and of three single ones that arrive in 40 s, after all have
+/// been open for 10 s. Late single connections begin 10 s after the others, which have filled the
 /// pool by then.
 fn shares(policy: PolicyConfig, threshold: u64, singles_are_late: bool) -> [u64; 4] {
     let mut case = case(Config { threshold, policy, ..Config::default() }, 3);
@@ -160,10 +160,10 @@ fn shares(policy: PolicyConfig, threshold: u64, singles_are_late: bool) -> [u64;
     [0, 1, 2, 3].map(|i| arrived(&sim, i) - before[i])
 }
 
-/// A pool that others have filled is shared with those that come later, whatever the policy: each
-/// connection gets at least half of what it gets when it comes first. But for the paper's
-/// controller, which divides by bandwidth-delay products, that is at least half of what a fair
-/// share of the memory brings, too.
+/// A pool that others have filled is shared with later connections under every policy: each
+/// connection gets at least half of what it gets as an early one. Except for the paper's
+/// controller, which divides by bandwidth-delay products, this is also at least half of a fair
+/// share of the memory.
 #[test]
 fn late_joiners_get_their_share() {
     for threshold in [4 * 1400, 20_000, 60_000, 500_000] {
@@ -180,7 +180,8 @@ fn late_joiners_get_their_share() {
     }
 }
 
-/// Connections that come one after the other, when those before have filled the pool, share it.
+/// Connections that open one after another, each when the earlier ones have filled the pool, share
+/// it.
 #[test]
 fn many_connections_share_a_pool() {
     for policy in policies() {
@@ -206,7 +207,7 @@ fn many_connections_share_a_pool() {
     }
 }
 
-/// The decisions of 20 s, in which the first link has 0.5 Mbit/s instead of 4 from 10 s on.
+/// The decisions of 20 s, in which the rate of the first link falls from 4 to 0.5 Mbit/s at 10 s.
 fn decisions(reports: Reports) -> Vec<Division> {
     let mut case = reporting(Config::default(), 1, reports);
     case.flow(80, 0.0, Interfaces::only(1), Content::Endless);
@@ -220,10 +221,10 @@ fn decisions(reports: Reports) -> Vec<Division> {
 fn samples_of_a_rate_are_late_and_may_be_lost() {
     let exact = Sampling { period: Duration::from_millis(10), delay: Duration::ZERO, noise: 0.0, loss: 0.0 };
     let sampled = |sampling| decisions(Reports::Sampled(sampling));
-    // Of samples that all are lost there is nothing.
+    // If all samples are lost, there are no reports.
     assert_eq!(sampled(Sampling { loss: 1.0, ..exact }), decisions(Reports::Nothing));
-    // Samples that are neither late nor wrong are the rate, but for the first decision, which is
-    // before any.
+    // Samples without delay and noise equal the rate, except at the first decision, which precedes
+    // any sample.
     let (samples, rate) = (sampled(exact), decisions(Reports::Rate));
     let product = |all: &[Division], time: f64| {
         let decision = all.iter().rev().find(|d| d.at <= at(time)).expect("two a second");
@@ -236,7 +237,7 @@ fn samples_of_a_rate_are_late_and_may_be_lost() {
     let late = sampled(Sampling { delay: Duration::from_millis(1700), ..exact });
     let before = product(&late, 9.9);
     assert!(product(&late, 11.6) > 0.5 * before && product(&late, 12.4) < 0.5 * before, "{before}");
-    // With half of them lost one of the last few is known all the same.
+    // If half of them are lost, one of the last few is known nevertheless.
     assert!(product(&sampled(Sampling { loss: 0.5, ..exact }), 10.6) < 0.5 * product(&samples, 9.9));
     let noisy = sampled(Sampling { noise: 0.5, ..exact });
     let steady = noisy.iter().filter(|d| (at(5.0)..at(9.9)).contains(&d.at));
@@ -246,7 +247,7 @@ fn samples_of_a_rate_are_late_and_may_be_lost() {
     assert!((1.5..4.0).contains(&spread), "{products:?}");
 }
 
-/// An interface is gone for 10 s: every octet arrives, and at the end all memory is free again.
+/// An interface is down for 10 s: every byte arrives, and at the end all memory is free again.
 #[test]
 fn a_handoff_loses_no_octet_and_no_memory() {
     for (interface, policy) in
@@ -281,7 +282,7 @@ fn a_handoff_loses_no_octet_and_no_memory() {
     }
 }
 
-/// What arrives is what was sent, over interfaces that come and go.
+/// The data arrives unchanged over interfaces that go down and come up.
 #[test]
 fn octets_are_the_same_after_a_handoff() {
     let mut case = case(Config { threshold: 200_000, ..Config::default() }, 4);
@@ -328,8 +329,8 @@ fn a_connection_without_room_for_a_segment_is_refused() {
     assert_eq!(sim.world().buffers(host).expect("it has a pool").metrics().refused, 1);
 }
 
-/// What is in TIME-WAIT, or waits for its peer to close, has sent all, and keeps no memory from
-/// others.
+/// A connection in TIME-WAIT, or one that waits for its peer to close, has sent everything and
+/// keeps no memory from others.
 #[test]
 fn a_connection_that_has_sent_all_leaves_its_memory() {
     let mut case = case(Config { threshold: 3_000, ..Config::default() }, 6);

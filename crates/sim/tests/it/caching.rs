@@ -1,5 +1,4 @@
-//! A chain of nodes that cache segments for TCP: what arrives, what it costs, and what a reboot
-//! does.
+//! A chain of nodes that cache TCP segments: delivery, cost, and the effect of a reboot.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +8,8 @@ use anabranch_sim::apps::Sink;
 use anabranch_sim::link::LinkMetrics;
 use anabranch_sim::scenario::Source;
 
-/// A transfer of 20 kB over six hops with link acknowledgements; `relay` goes into every node on
-/// the way.
+/// A transfer of 20 kB over six hops with link acknowledgements; `relay` is added to every node on
+/// the path.
 fn chain(loss: f64, relay: &str, more: &str) -> String {
     let profile = match relay {
         "" => "",
@@ -35,7 +34,7 @@ fn chain(loss: f64, relay: &str, more: &str) -> String {
     text + more
 }
 
-/// Octets at the receiver, the time of its last, packets sent over all links, and the relays'
+/// Bytes at the receiver, the time of the last one, packets sent over all links, and the relays'
 /// counters.
 fn run(text: &str, run: u64) -> (u64, Duration, u64, Vec<Counters>) {
     let scenario = Source::new("chain.toml", text.to_owned()).scenario().expect("a good scenario");

@@ -23,14 +23,14 @@ use crate::set::star::{Star, path};
 
 const LENGTH: usize = 60_000;
 
-/// Three lossy gateways; end to end, where 15 fragments make a packet, the losses are rarer.
+/// Three lossy gateways. End to end, where a packet is 15 fragments, losses are rarer.
 fn star(ip: IpVersion, plan: Plan) -> Star {
     let loss = if plan == Plan::Stripe { 0.03 } else { 0.004 };
     let star = Star::new(&[path(256_000, 25, loss), path(128_000, 40, loss), path(56_000, 10, loss)], LENGTH);
     Star { ip, set: SenderConfig { plan, ..star.set }, seed: 7, ..star }
 }
 
-/// Runs it to the end under the eyes of a capture.
+/// Runs it to the end with a capture.
 fn captured<W: Write + Send + 'static>(star: &Star, out: W) -> (Simulation, Capture<W>) {
     let mut run = star.build();
     let mut sim = run.builder.take().unwrap().build();
@@ -41,7 +41,7 @@ fn captured<W: Write + Send + 'static>(star: &Star, out: W) -> (Simulation, Capt
     (sim, capture)
 }
 
-/// What the sides that connected to the node have said, a stream each.
+/// The data of the sides that connected to the node, one stream each.
 fn streams_to_node(tshark: &Tshark) -> Vec<Vec<u8>> {
     let to_node = format!("tcp.dstport == {NODE_PORT} && tcp.len > 0");
     let streams: BTreeSet<String> = tshark
@@ -55,7 +55,7 @@ fn streams_to_node(tshark: &Tshark) -> Vec<Vec<u8>> {
     text.split("Follow: tcp,raw").skip(1).map(outbound).collect()
 }
 
-/// No packet is malformed or has a bad checksum, and the checks are on.
+/// Checks that no packet is malformed or has a bad checksum, and that these checks are enabled.
 fn assert_sound(tshark: &Tshark) {
     let bad = "_ws.malformed || tcp.checksum.status == \"Bad\" || ip.checksum.status == \"Bad\" \
                || _ws.expert.severity == error";
@@ -63,7 +63,7 @@ fn assert_sound(tshark: &Tshark) {
     assert!(tshark.count("tcp.checksum.status == \"Good\"") > 100);
 }
 
-/// The octets of the side that connected, in what tshark says of a stream; lines of the other begin
+/// The bytes of the connecting side in tshark's output of a stream; lines of the other side begin
 /// with a tab.
 fn outbound(follow: &str) -> Vec<u8> {
     let hex = |line: &&str| !line.is_empty() && line.bytes().all(|octet| octet.is_ascii_hexdigit());
@@ -72,7 +72,7 @@ fn outbound(follow: &str) -> Vec<u8> {
     digits.chunks(2).map(octet).collect()
 }
 
-/// Puts the chunks of SET streams where they belong.
+/// Puts the chunks of SET streams at their positions in the file.
 fn reassemble(streams: Vec<Vec<u8>>) -> Vec<u8> {
     let mut file = vec![None; LENGTH];
     for stream in streams {
@@ -134,7 +134,7 @@ fn check_fragments(ip: IpVersion) {
     };
     assert!(tshark.count(fragments) > 12 * LENGTH as u64 / 1296);
 
-    // The stream passes two links. Over the narrow one alone, its fragments are the file.
+    // The stream passes two links. Over the narrow one alone, its fragments make up the file.
     let narrow = tshark.only(&format!("narrow-{ip:?}"), "frame.interface_name matches \"^gw.-sn$\"");
     let [stream] = &streams_to_node(&narrow)[..] else { panic!("one connection") };
     let mut decoder = Decoder::new();
@@ -163,7 +163,7 @@ fn fragments_of_ipv6_contain_the_file() {
     check_fragments(IpVersion::V6);
 }
 
-/// How many packets of a capture's interface bear CE; all are sound.
+/// Number of packets with CE on an interface of a capture; all packets are valid.
 fn marked(octets: &[u8], ip: IpVersion, name: &str) -> u64 {
     let mut reader = PcapNgReader::new(octets).unwrap();
     let (mut here, mut marked) = (Vec::new(), 0);
@@ -185,8 +185,7 @@ fn marked(octets: &[u8], ip: IpVersion, name: &str) -> u64 {
     marked
 }
 
-/// Whether a queue marks packets when they come or when they leave, and whether they are lost
-/// behind it or not.
+/// Queues that mark packets on arrival or on departure, whether or not the packets are lost later.
 #[test]
 fn what_a_queue_marks_is_marked_in_the_capture_of_its_link() {
     for (version, ip) in [(4, IpVersion::V4), (6, IpVersion::V6)] {
@@ -230,7 +229,7 @@ fn what_a_queue_marks_is_marked_in_the_capture_of_its_link() {
                 let link = &sim.world().network.links()[2];
                 let (expected, under_way) = (link.metrics().marked, link.in_flight() as u64);
                 assert_eq!(under_way > 0, until == midst, "all has arrived at the end");
-                // Marks of what is under way may not be known yet.
+                // Marks of packets in flight may not be known yet.
                 let (least, marked) = (expected.saturating_sub(under_way), marked(&octets, ip, "r-b"));
                 assert!(
                     expected > 5 && (least..=expected).contains(&marked),
@@ -243,7 +242,7 @@ fn what_a_queue_marks_is_marked_in_the_capture_of_its_link() {
 
 #[test]
 fn a_full_disk_is_an_error_at_the_end() {
-    /// A disk with that many octets left.
+    /// A disk with this number of bytes left.
     struct Disk(usize);
     impl Write for Disk {
         fn write(&mut self, octets: &[u8]) -> io::Result<usize> {

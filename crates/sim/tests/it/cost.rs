@@ -1,4 +1,4 @@
-//! What a run costs, in events and bytes of trace instead of seconds.
+//! Cost of a run, in events and bytes of trace instead of seconds.
 
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use crate::networks::{Star, after, delivered, dumbbell};
 
-/// A change of speed alone leaves these as they are; a change of behaviour renews them, in a commit
-/// that says why.
+/// A change of speed alone does not change these numbers. A change of behaviour updates them, in a
+/// commit that gives the reason.
 #[test]
 fn a_traced_dumbbell_is_what_it_was() {
     let mut sim = dumbbell(10, tcp::Config::default());
@@ -38,14 +38,14 @@ fn a_traced_dumbbell_is_what_it_was() {
     .assert_eq(&said);
 }
 
-/// Events of a whole SET transfer of so many octets.
+/// Number of events of a complete SET transfer of `octets` bytes.
 fn events_of_set(octets: usize) -> u64 {
     let mut star = Star::new(octets);
     star.run();
     star.sim.events()
 }
 
-/// Every packet costs one event for each link, and time-outs nothing to speak of.
+/// Every packet costs one event for each link, and time-outs are negligible.
 #[test]
 fn events_are_linear_in_packets() {
     for flows in [10, 50] {
@@ -59,13 +59,13 @@ fn events_are_linear_in_packets() {
             before = now;
         }
     }
-    // Large enough that opening sessions does not count.
+    // Large enough that opening sessions is negligible.
     let [small, large] = [400_000, 3_200_000].map(events_of_set);
     let ratio = large as f64 / small as f64;
     assert!((6.5..9.0).contains(&ratio), "8 times the octets took {ratio} times the events");
 }
 
-/// Connections that are open and silent cost nothing.
+/// Open but silent connections cost nothing.
 #[test]
 fn events_are_flat_in_simulated_idle_time() {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
@@ -85,7 +85,7 @@ fn events_are_flat_in_simulated_idle_time() {
     assert_eq!(sim.events(), before);
 }
 
-/// Opens a connection, writes one octet, and says nothing more.
+/// Opens a connection, writes one byte, and then stays silent.
 struct Silent {
     to: NodeId,
     tcp: tcp::Config,

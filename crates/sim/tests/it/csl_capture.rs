@@ -1,4 +1,4 @@
-//! Captures of nodes that sleep, read back by tshark.
+//! Captures of sleeping nodes, read back by tshark.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn wake_up_frames_and_enhanced_acknowledgements_are_in_the_capture() {
         assert!(wakeups > 60 && enh_acks > 10 && acks > enh_acks, "{wakeups} {enh_acks} {acks}");
         // 200 bytes are three frames of O-QPSK, of which two announce another.
         assert_eq!(pending > 0, phy == "oqpsk-250k");
-        // Each wake-up frame says how long after its end the data frame begins: it does, within a
+        // Each wake-up frame contains the time from its end to the data frame, accurate within a
         // unit.
         let fields =
             "frame.time_epoch wpan.frame_type wpan.header_ie.csl.rendezvous_time frame.len wpan.dst16";
@@ -53,13 +53,13 @@ fn wake_up_frames_and_enhanced_acknowledgements_are_in_the_capture() {
         let number = |cell: &str| cell.parse::<f64>().unwrap();
         let mut announced: Vec<(f64, f64)> = Vec::new();
         let mut checked = 0;
-        // Seconds of an octet, octets in front of a PSDU, and those of a wake-up frame.
+        // Duration of a byte in seconds, bytes before a PSDU, and bytes of a wake-up frame.
         let (octet, header, wakeup) =
             if phy == "oqpsk-250k" { (32e-6, 6.0, 12.0) } else { (80e-6, 8.0, 14.0) };
-        // What the capture has in front of each frame.
+        // Bytes of the capture's header before each frame.
         let mut tap = 0.0;
         for row in rows {
-            // A frame is in the capture when it ends.
+            // The time of a frame in the capture is that of its end.
             let end = number(row[0]);
             if row[1].ends_with('5') {
                 assert_eq!(row[4], "0x0003", "the router wakes the first node only");
@@ -75,7 +75,7 @@ fn wake_up_frames_and_enhanced_acknowledgements_are_in_the_capture() {
             }
         }
         assert_eq!(checked, wakeups);
-        // What the acknowledgements say is a period of whole units, and a phase within it.
+        // Acknowledgements contain a period of whole units, and a phase within it.
         let said = tshark.fields(enhanced, "wpan.header_ie.csl.phase wpan.header_ie.csl.period");
         for line in said.lines() {
             let (phase, period) = line.split_once('\t').unwrap();

@@ -1,4 +1,4 @@
-//! Same seed and run, same bytes: of the trace and of the capture, whatever runs beside it.
+//! The same seed and run give the same bytes of trace and capture, whatever runs in parallel.
 
 use std::thread;
 
@@ -20,7 +20,7 @@ struct Record {
     capture: Vec<u8>,
 }
 
-/// Lossy gateways, of which one dies on the way.
+/// Lossy gateways, one of which fails during the transfer.
 fn record(seed: u64, run: u64) -> Record {
     let paths = [path(256_000, 25, 0.02), path(128_000, 60, 0.05), path(56_000, 10, 0.01)];
     let star = Star { seed, run, ..Star::new(&paths, 100_000) };

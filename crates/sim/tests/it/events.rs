@@ -1,5 +1,5 @@
-//! Event logs: deterministic, and nobody's business but the observer's. What is in them is tested
-//! where they are read: `crates/cli/tests/it/replay`.
+//! Event logs are deterministic and do not change the run. `crates/cli/tests/it/replay` tests their
+//! content, where they are read.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ const SCENARIOS: [&str; 3] = [
     include_str!("../../../../scenarios/diamond-mptcp.toml"),
 ];
 
-/// The log and the trace of a run, whichever are wanted.
+/// The log and the trace of a run, as requested.
 fn run(text: &str, seed: u64, (log, trace): (bool, bool)) -> (Vec<u8>, Vec<u8>) {
     let scenario = Source::new("scenario", text).scenario().expect("a scenario");
     let Plan { builder, .. } = scenario.plan(seed, 0, &BTreeMap::new()).expect("nothing is drawn");
@@ -46,7 +46,7 @@ fn the_same_seed_is_the_same_log_whoever_else_watches() {
     }
 }
 
-/// Takes so many octets and then nothing more.
+/// Accepts this number of bytes and then fails.
 struct Full(usize);
 
 impl io::Write for Full {

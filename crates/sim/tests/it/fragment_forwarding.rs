@@ -1,5 +1,4 @@
-//! Fragments that go on one by one over the radio (RFC 8930), and packets that are put together at
-//! each hop.
+//! Fragment forwarding over the radio (RFC 8930), and reassembly at each hop.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -34,7 +33,7 @@ fn modes() -> [WirelessConfig; 2] {
     [WirelessConfig::default(), fragments(16)]
 }
 
-/// Retries that get out of each other's way, and frames that are lost now and then.
+/// Delayed retries that avoid each other, and occasional loss of frames.
 fn radio(loss: f64) -> RadioConfig {
     let mut radio = RadioConfig::o_qpsk(100.0);
     radio.mac.max_be = 7;
@@ -46,7 +45,7 @@ fn radio(loss: f64) -> RadioConfig {
     radio
 }
 
-/// A row of nodes that hear their neighbours only.
+/// A row of nodes in which only neighbours hear each other.
 fn row(hops: usize, wireless: WirelessConfig, loss: f64, run: u64) -> (Builder, Vec<NodeId>) {
     let mut builder = Builder::new(NetworkConfig::default(), 1, run);
     let nodes: Vec<NodeId> = (0..=hops).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
@@ -60,7 +59,7 @@ fn tcp() -> tcp::Config {
     tcp::Config { mss: 600, timestamps: false, ..tcp::Config::paper() }
 }
 
-/// Octets from the last node to the first.
+/// A transfer from the last node to the first.
 fn upward(builder: &mut Builder, nodes: &[NodeId], octets: u64) -> AppId {
     let (from, to) = (*nodes.last().unwrap(), nodes[0]);
     let sink = builder.app(to, Instant::ZERO, Sink::keeping(PORT, tcp()));
@@ -73,7 +72,7 @@ fn metrics(sim: &Simulation, node: NodeId) -> WirelessMetrics {
     *sim.world().network.wireless_metrics(node).unwrap()
 }
 
-/// A run until all is delivered, and until everything that waits for lost fragments has given up.
+/// A run until all data is delivered, and until every wait for lost fragments has timed out.
 fn delivered(wireless: WirelessConfig, loss: f64, run: u64) -> (Simulation, Vec<NodeId>) {
     let (mut builder, nodes) = row(4, wireless, loss, run);
     let sink = upward(&mut builder, &nodes, OCTETS);
@@ -126,7 +125,7 @@ fn one_packet_in_an_idle_network_is_sooner_there_in_fragments() {
 #[test]
 fn a_full_virtual_reassembly_buffer_refuses_packets() {
     // A packet from each end is one more than there is room for where they meet. If both ends began
-    // at once, they would meet again after each time-out.
+    // at the same time, they would meet again after each time-out.
     let (mut builder, nodes) = row(4, fragments(1), 0.0, 0);
     let down = builder.app(nodes[4], Instant::ZERO, Sink::new(PORT, tcp()));
     let config = BulkSenderConfig::new(nodes[4], PORT, Content::Pattern(OCTETS), tcp());
@@ -142,7 +141,7 @@ fn a_full_virtual_reassembly_buffer_refuses_packets() {
 
 #[test]
 fn an_entry_whose_fragments_do_not_come_is_forgotten() {
-    // The sender dies in the midst of a packet of six frames.
+    // The sender goes down during a packet of six frames.
     let (mut builder, nodes) = row(3, fragments(16), 0.0, 0);
     upward(&mut builder, &nodes, MSS.into());
     builder.fault(at(90), Fault::NodeFails(nodes[3], Failure::Silent));

@@ -1,12 +1,12 @@
-//! TCP over 6LoWPAN: one hop against the bound by hand, two and three against a half and a third of
-//! it. The sweep is in `docs/reference/radio.md`.
+//! TCP over 6LoWPAN: one hop compared with the calculated bound, two and three with a half and a
+//! third of it. The sweep is in `docs/reference/radio.md`.
 
 use anabranch_sim::network::FragmentForwarding;
 use anabranch_sim::radio::MacConfig;
 
 use crate::row_of_nodes::{Row, bound, mss, psdus, tuned};
 
-/// Of the bound's part that a path of so many hops may have.
+/// Goodput as a fraction of the bound for this number of hops.
 fn share(hops: usize, window: u32) -> f64 {
     let goodput = Row {
         hops,
@@ -26,7 +26,7 @@ fn the_bound_is_that_of_the_sum_by_hand() {
     assert_eq!([1, 2, 3, 4, 5].map(mss), [88, 188, 292, 396, 500]);
     assert_eq!(psdus(1), [122]);
     assert_eq!(psdus(5), [122, 120, 120, 120, 120]);
-    // 500 octets in 6720 + 4 · 6656 µs; an acknowledgement of 34 octets takes 3904 µs.
+    // 500 bytes in 6720 + 4 · 6656 µs; an acknowledgement of 34 bytes takes 3904 µs.
     assert!((bound(5, None) * 33_344e-6 - 4000.0).abs() < 1e-6);
     assert!((bound(5, Some(2)) * 35_296e-6 - 4000.0).abs() < 1e-6);
 }
@@ -46,7 +46,7 @@ fn one_to_three_hops_are_near_their_part_of_the_bound() {
 fn stop_and_wait_loses_nothing_and_halves_with_the_second_hop() {
     let one = share(1, 1);
     for hops in 2..=3 {
-        // A share is of the bound's part, so that it stays.
+        // The fraction is relative to the bound for its hops, so it is constant.
         assert!((share(hops, 1) / one - 1.0).abs() < 0.01, "{hops}");
     }
 }

@@ -1,8 +1,8 @@
-//! The simulator, driven from outside.
+//! Integration tests of the simulator through its public API.
 //!
-//! One binary for all files: linking one per file would take longer than compiling them.
+//! One binary for all files: linking one binary per file would take longer than compiling them.
 
-// What tests share with benchmarks and examples.
+// Shared by tests, benchmarks and examples.
 #[path = "../../benches/support/air.rs"]
 mod air;
 #[path = "../../benches/support/dcf.rs"]
@@ -44,6 +44,6 @@ mod wireless_capture;
 
 use anabranch_testkit::counting::Counting;
 
-/// Serves all tests of this binary; each thread has counters of its own.
+/// Serves all tests of this binary; each thread has its own counters.
 #[global_allocator]
 static COUNTING: Counting = Counting;

@@ -1,5 +1,4 @@
-//! Stations that move, on both radios: who hears whom is a matter of where they are when a frame
-//! begins.
+//! Moving stations on both radios: reception depends on the positions at the start of a frame.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -18,7 +17,7 @@ fn stream(station: Station, purpose: &str) -> Stream {
     Stream::new(5, 0, &format!("station {}", station.0), purpose)
 }
 
-/// Station 1 passes station 0, at 60 m, in 60 s from 300 m west to 300 m east of it.
+/// Station 1 passes station 0 at a distance of 60 m, in 60 s from 300 m west to 300 m east of it.
 fn passer_by() -> Vec<(Station, Mover)> {
     let text = "$node_(1) set X_ -300\n$node_(1) set Y_ 60\n$ns_ at 0.0 \"$node_(1) setdest 300 60 10\"\n";
     let traces = trace::read(text).unwrap();
@@ -28,9 +27,9 @@ fn passer_by() -> Vec<(Station, Mover)> {
     traces.iter().map(|(node, legs)| (Station(*node), mover(legs))).collect()
 }
 
-/// Whether each of 600 frames that begin every 100 ms should be heard: within 100 m.
+/// Whether each of 600 frames, one every 100 ms, should be received: within 100 m.
 fn expected() -> Vec<bool> {
-    // 60 m and 80 m make 100 m.
+    // sqrt(60² + 80²) = 100 m.
     (0..600).map(|i| (-300.0 + f64::from(i)).abs() <= 80.0).collect()
 }
 
@@ -42,7 +41,8 @@ fn a_passer_by_is_heard_over_802_11_while_it_is_near() {
     let mut wifi = Wifi::with_movers(WifiConfig::dsss(100.0), &places, passer_by(), stream).unwrap();
     let mut agenda = Agenda::default();
     let mut heard = vec![false; 600];
-    // Half a metre of the way: a frame begins within 20 ms, by when a station has gone 0.2 m.
+    // 30 ms after each position of the list: a frame begins within 20 ms, in which the station
+    // moves 0.2 m.
     (0..600).for_each(|i| agenda.push(after(100 * i + 30), TICK));
     let mut sent = 0;
     while let Some((now, event)) = agenda.pop() {
@@ -62,7 +62,7 @@ fn a_passer_by_is_heard_over_802_11_while_it_is_near() {
             }
         }
     }
-    // The place where it becomes audible is met within the half of a metre between two frames.
+    // The range boundary is crossed within the half metre between two frames.
     let wrong: Vec<usize> = (0..600).filter(|i| heard[*i] != expected()[*i]).collect();
     assert!(wrong.iter().all(|i| [220, 380].contains(i)), "{wrong:?}");
 }
@@ -95,14 +95,14 @@ fn a_passer_by_is_heard_over_802_15_4_and_acknowledged_while_it_is_near() {
     let wrong: Vec<usize> = (0..600).filter(|i| acknowledged[*i] != expected()[*i]).collect();
     assert!(wrong.iter().all(|i| [219, 220, 380].contains(i)), "{wrong:?}");
     let link = radio.link_metrics(Station(1), Station(0)).unwrap();
-    // Four attempts for each frame that is not heard.
+    // Four attempts for each frame that is not received.
     assert!(link.acknowledged == 160 || link.acknowledged == 161, "{link:?}");
     assert_eq!(link.lost, 4 * (600 - link.acknowledged));
 }
 
 #[test]
 fn whatever_moves_the_channel_is_clear_in_the_end() {
-    // A hundred times as fast as anything on wheels: stations come and go in the midst of frames.
+    // A hundred times as fast as any vehicle: stations enter and leave the range during frames.
     let plan = RandomWaypoint {
         area: Area { corner: Position::default(), width: 600.0, height: 600.0 },
         slowest: 1000.0,

@@ -1,4 +1,4 @@
-//! Ends of the network that the outside stands for.
+//! Edges of the network to the outside.
 
 use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::tcp;
@@ -20,7 +20,7 @@ const C: NodeId = NodeId(2);
 /// Expedited forwarding (RFC 3246).
 const DSCP: u8 = 46 << 2;
 
-/// Two ends of the outside and a router between, which is 10 ms from each.
+/// Two edges and a router between them, 10 ms from each.
 fn network(mtu: u32) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     builder.node("a", Forwarding::Off);
@@ -54,7 +54,7 @@ fn packet(dst: NodeId, hop_limit: u8, whole: Whole) -> Injected {
 
 #[test]
 fn a_packet_comes_in_at_one_end_and_goes_out_at_the_other() {
-    // Once as it is, once in pieces.
+    // Once whole, once in fragments.
     for mtu in [1500, 200] {
         let mut sim = network(mtu);
         sim.catch_up(ms(5));
@@ -95,7 +95,7 @@ fn a_simulated_host_answers_the_outside() {
     assert_eq!((answer.flags, answer.ack), (Flags(Flags::SYN.0 | Flags::ACK.0), SeqNumber(6)));
 }
 
-/// Closes what it accepts.
+/// Closes connections that it accepts.
 struct Closer;
 
 impl App for Closer {
@@ -144,7 +144,7 @@ fn a_later_syn_takes_the_place_of_a_connection_in_time_wait() {
     let second = exchange(syn(5000)).expect("a SYN-ACK");
     assert_eq!((second.flags, second.ack), (Flags::SYN.with(Flags::ACK), SeqNumber(5001)));
     assert!(second.seq.gt(fin.seq + 1));
-    // The old connection is forgotten, the new one is not.
+    // The old connection is removed, the new one is not.
     let again = Segment { seq: SeqNumber(5001), ..answer(Flags::ACK, second.seq + 1) };
     assert!(exchange(again).expect("a FIN").flags.contains(Flags::FIN));
 }
@@ -175,8 +175,8 @@ fn time_goes_on_without_events() {
     assert!(sim.next_event().is_some_and(|due| due > ms(80) && due < ms(81)));
 }
 
-/// A mark of the network's queue is in the octets that leave it, in IPv4 with a header checksum
-/// that agrees.
+/// A mark by the network's queue is in the bytes that leave it; in IPv4 the header checksum
+/// matches.
 #[test]
 fn marks_leave_the_network() {
     for (ip, mtu) in [(IpVersion::V4, 1500), (IpVersion::V6, 1500), (IpVersion::V6, 400)] {
@@ -200,7 +200,7 @@ fn marks_leave_the_network() {
             seen.push(Ecn::of(header.traffic_class));
         }
         assert_eq!(seen.len(), 6);
-        // The first is being sent, and three may wait; in pieces there are more of them.
+        // One is in transmission and three may wait; there are more fragments than packets.
         let unmarked = if mtu == 1500 { 4 } else { 1 };
         assert_eq!(seen.iter().position(|ecn| *ecn == Ecn::Ce), Some(unmarked), "{seen:?}");
         assert!(seen[unmarked..].iter().all(|ecn| *ecn == Ecn::Ce), "{seen:?}");

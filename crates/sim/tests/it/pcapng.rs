@@ -36,7 +36,7 @@ struct Sent {
     comment: Option<&'static str>,
 }
 
-/// The two ends of a connection, writing down what they say.
+/// The two ends of a connection, with a record of their segments.
 struct Talk {
     all: Vec<Sent>,
 }
@@ -51,8 +51,8 @@ impl Talk {
     }
 }
 
-/// A connection that carries [`file`] from client to server; the third packet is lost before the
-/// capture and sent again.
+/// A connection that carries [`file`] from client to server. The third packet is lost before the
+/// capture and retransmitted.
 fn exchange() -> Vec<Sent> {
     use Direction::{Inbound, Outbound};
     let (client, server) = (SeqNumber(4_294_960_000), SeqNumber(77));
@@ -79,7 +79,8 @@ fn exchange() -> Vec<Sent> {
     talk.all
 }
 
-/// The exchange over IPv4 on one interface, whole, and over IPv6 on the other, cut to 600 octets.
+/// The exchange over IPv4 on one interface, whole, and over IPv6 on the other, in fragments of at
+/// most 600 bytes.
 fn capture() -> Vec<u8> {
     let mut writer = CaptureWriter::new(Vec::new(), &interfaces()).unwrap();
     let mut time = START;
@@ -157,7 +158,7 @@ fn what_cannot_be_written_is_an_error() {
     assert!(matches!(refusal(2, ""), CaptureError::Interface { interface: 2, interfaces: 2 }));
     assert!(matches!(refusal(1, &"x".repeat(65536)), CaptureError::Text { octets: 65536, .. }));
 
-    /// A disk with that many octets left.
+    /// A disk with this number of bytes left.
     struct Disk(usize);
     impl Write for Disk {
         fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
@@ -180,7 +181,7 @@ fn tshark_finds_nothing_to_complain_of() {
     let run = |arguments: &[&str]| tshark.run(arguments);
     let bad = "_ws.malformed || tcp.checksum.status == \"Bad\" || ip.checksum.status == \"Bad\"";
     assert_eq!(run(&["-Y", bad]), "");
-    // The check has to be on, or the line above says nothing.
+    // Without the check enabled, the line above would prove nothing.
     let segments = exchange().len();
     let good = run(&["-Y", "tcp.checksum.status == \"Good\""]);
     assert_eq!(good.lines().count(), 2 * segments, "{good}");

@@ -1,4 +1,4 @@
-//! What a node of a large network over radio takes of memory, with a router and 19 neighbours.
+//! Memory of a node in a large radio network, with a router and 19 neighbours.
 
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::time::Duration;
@@ -11,7 +11,7 @@ use anabranch_testkit::counting::in_use;
 use crate::air::{after, scattered};
 
 const NODES: usize = 600;
-/// In metres; with the range below a node in the middle has 20 others in reach.
+/// In metres; with this range, a node in the middle has 20 neighbours.
 const SIDE: f64 = 1160.0;
 const RANGE: f64 = 120.0;
 

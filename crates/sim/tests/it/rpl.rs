@@ -1,4 +1,4 @@
-//! RPL over the radio: nodes that reboot or die, links of different quality.
+//! RPL over the radio: nodes that reboot or fail, links of different quality.
 
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::tcp;
@@ -34,7 +34,7 @@ fn network(
     (builder, nodes)
 }
 
-/// Octets go from a node to the root from `start` on.
+/// A transfer from a node to the root, from `start` on.
 fn transfer(
     builder: &mut Builder,
     (from, root): (NodeId, NodeId),
@@ -48,7 +48,7 @@ fn transfer(
     sink
 }
 
-/// When all octets were there; infinite if not within `limit` seconds of `start`.
+/// Time at which all bytes had arrived; infinite if not within `limit` seconds of `start`.
 fn arrival(builder: Builder, sink: AppId, octets: u64, start: Instant, limit: f64) -> f64 {
     let mut sim = builder.build();
     let end = start + Duration::from_secs_f64(limit);
@@ -63,14 +63,14 @@ fn arrival(builder: Builder, sink: AppId, octets: u64, start: Instant, limit: f6
     f64::INFINITY
 }
 
-/// A segment takes four frames, as in the scenarios that come with the program.
+/// A segment takes four frames, as in the scenarios shipped with the program.
 fn small() -> tcp::Config {
     tcp::Config { mss: 300, timestamps: false, ..tcp::Config::modern() }
 }
 
-/// A reboot of the relay or of the last node of a row of three, long after the trickle timers have
+/// A reboot of the relay or of the last node in a row of three, long after the trickle timers have
 /// slowed down to Imax: both have a path again within the DIS delay, Imin, two DAO delays and a
-/// round trip, and 1 kB is there soon after.
+/// round trip, and 1 kB arrives soon after.
 #[test]
 fn a_row_recovers_from_a_reboot_within_seconds() {
     let places = [0.0, 80.0, 160.0].map(|x| Position::new(x, 0.0));
@@ -82,15 +82,15 @@ fn a_row_recovers_from_a_reboot_within_seconds() {
             builder.fault(at(reboot + 0.01), Fault::NodeRecovers(ids[node]));
             let sink = transfer(&mut builder, (ids[2], ids[0]), 1000, at(reboot + 0.5), small());
             let took = arrival(builder, sink, 1000, at(reboot + 0.5), 400.0);
-            // The first SYN may find no path, and comes again after a second.
+            // The first SYN may find no path, and is retransmitted after a second.
             assert!(took < 5.0, "reboot of {node} at {reboot} s, seed {seed}: {took} s");
         }
     }
 }
 
-/// The root is away for minutes in a cell in which everyone hears everyone, and soon after the
-/// start, while little is known of any link. When it is back the nodes join again, whatever they
-/// have sent to it in vain.
+/// The root is down for minutes in a cell in which all nodes hear each other, soon after the start,
+/// when links have hardly been measured. After its return the nodes join again, whatever packets
+/// they have lost.
 #[test]
 fn nodes_join_again_when_the_root_returns() {
     for leaves in [1, 3, 5] {
@@ -111,8 +111,8 @@ fn nodes_join_again_when_the_root_returns() {
     }
 }
 
-/// A large network settles: in the last third of half an hour hardly a node has reason to announce
-/// another path.
+/// A large network settles: in the last third of half an hour hardly any node has reason to
+/// announce another path.
 #[test]
 fn a_large_mesh_settles() {
     let mut random = Stream::new(1, 0, "rpl", "large");
@@ -132,7 +132,7 @@ fn a_large_mesh_settles() {
     assert!(said < 150, "{said} DAOs in ten minutes");
 }
 
-/// A relay midway beside a direct link of 76 m, on which hardly a frame gets through.
+/// A relay midway along a direct link of 76 m, over which hardly any frame arrives.
 #[test]
 fn a_good_relay_is_chosen_before_a_marginal_link() {
     let places = [0.0, 38.0, 76.0].map(|x| Position::new(x, 0.0));
@@ -149,13 +149,13 @@ fn a_good_relay_is_chosen_before_a_marginal_link() {
     }
 }
 
-/// Runs of each case; `cargo xtask campaign rpl` takes more.
+/// Number of runs of each case; `cargo xtask campaign rpl` takes more.
 fn runs(few: u64) -> u64 {
     std::env::var("ANABRANCH_RPL_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
 }
 
-/// A field of nodes with a range of 100 m and about eight neighbours each, the root in the middle;
-/// connected even without any one of the others.
+/// A field of nodes with a range of 100 m and about eight neighbours each, with the root in the
+/// middle; connected even without any one of the other nodes.
 fn mesh(seed: u64, count: usize) -> Vec<Position> {
     let mut random = Stream::new(seed, 0, "rpl mesh", "places");
     let side = 56.0 * (count as f64).sqrt();
@@ -168,7 +168,7 @@ fn mesh(seed: u64, count: usize) -> Vec<Position> {
     }
 }
 
-/// Hops to the root without one of the nodes (0: with all).
+/// Hops to the root without one of the nodes (0 removes none).
 fn hops(places: &[Position], without: usize) -> Vec<Option<usize>> {
     let mut hops = vec![None; places.len()];
     hops[0] = Some(0);
@@ -189,8 +189,8 @@ fn hops(places: &[Position], without: usize) -> Vec<Option<usize>> {
     hops
 }
 
-/// A node of a mesh reboots: seconds until it has a path that the root has confirmed, and the bound
-/// for that: DIS delay, Imin, two DAO delays, and a round trip of 50 ms for each hop.
+/// A node of a mesh reboots. Returns the seconds until it has a path that the root has confirmed,
+/// and the bound: DIS delay, Imin, two DAO delays, and a round trip of 50 ms for each hop.
 fn rejoin(seed: u64, count: usize) -> (f64, f64) {
     let places = mesh(seed, count);
     let config = paths::Config::default();
@@ -216,8 +216,8 @@ fn rejoin(seed: u64, count: usize) -> (f64, f64) {
     (took, fixed.as_secs_f64() + 0.05 * away as f64)
 }
 
-/// 20 kB are to go from a node of a mesh to the root: seconds until they are there, if the node's
-/// first relay has just died or not.
+/// A transfer of 20 kB from a node of a mesh to the root. Returns the seconds until it is complete,
+/// with or without the failure of the node's first relay.
 fn transfer_time(seed: u64, count: usize, death: bool) -> f64 {
     let places = mesh(seed, count);
     let away = hops(&places, 0);
@@ -225,7 +225,7 @@ fn transfer_time(seed: u64, count: usize, death: bool) -> f64 {
     let mut random = Stream::new(seed, 0, "rpl mesh", "source");
     let far: Vec<usize> = (1..count).filter(|&n| away[n].is_some_and(|n| n >= 2)).collect();
     let source = far[random.range(0..=far.len() as u64 - 1) as usize];
-    // Which relay it is shows in a run without the fault.
+    // A run without the fault shows which relay it is.
     let start = at(600.0);
     let mut sim = network(seed, RadioConfig::o_qpsk(100.0), paths::Config::default(), &places).0.build();
     sim.run_until(start);
@@ -240,7 +240,7 @@ fn transfer_time(seed: u64, count: usize, death: bool) -> f64 {
     arrival(builder, sink, 20_000, start, 600.0)
 }
 
-/// In 95 of 100 runs a node that reboots has a path within the bound.
+/// In 95 of 100 runs a rebooted node has a path within the bound.
 #[test]
 fn nodes_of_meshes_rejoin_in_time() {
     for (count, few) in [(20, 6), (50, 3)] {
@@ -253,7 +253,7 @@ fn nodes_of_meshes_rejoin_in_time() {
     }
 }
 
-/// In 95 of 100 runs 20 kB arrive within 20 s after the death of a relay.
+/// In 95 of 100 runs 20 kB arrive within 20 s after the failure of a relay.
 #[test]
 fn data_flow_on_after_a_relays_death() {
     for (count, few) in [(20, 6), (50, 3)] {
@@ -276,10 +276,10 @@ fn data_flow_on_after_a_relays_death() {
     }
 }
 
-/// PSDU of a probe, about.
+/// Approximate PSDU of a probe.
 const PROBE: u16 = 90;
 
-/// ETX of every link that a frame of the length of a probe can use, acknowledgement included.
+/// ETX of every usable link for a frame with the length of a probe, including the acknowledgement.
 fn true_etx(radio: &Radio, count: usize) -> Vec<Vec<f64>> {
     let one = |from: usize, to: usize| {
         let (from, to) = (Station(from as u32), Station(to as u32));
@@ -293,7 +293,7 @@ fn true_etx(radio: &Radio, count: usize) -> Vec<Vec<f64>> {
 fn least(etx: &[Vec<f64>]) -> Vec<f64> {
     let mut least = vec![f64::INFINITY; etx.len()];
     least[0] = 0.0;
-    // Bellman and Ford: as often as there are nodes.
+    // Bellman-Ford: as many rounds as there are nodes.
     for _ in 0..etx.len() {
         for from in 1..etx.len() {
             for to in 0..etx.len() {
@@ -304,8 +304,8 @@ fn least(etx: &[Vec<f64>]) -> Vec<f64> {
     least
 }
 
-/// Nodes whose path has the least sum of ETX, those within 10 % of it and within 1.5 transmissions
-/// of it, and all that have any.
+/// Number of nodes whose path has the least sum of ETX, is within 10 % of it, is within 1.5
+/// transmissions of it, and of all nodes with a path.
 fn chosen_paths(seed: u64, parent_switch_threshold: u16) -> [u64; 4] {
     let mut random = Stream::new(seed, 0, "rpl etx", "places");
     let count = random.range(20..=50) as usize;
@@ -333,8 +333,8 @@ fn chosen_paths(seed: u64, parent_switch_threshold: u16) -> [u64; 4] {
     found
 }
 
-/// Random networks of 20 to 50 nodes with shadowing, once the links are measured; with the
-/// hysteresis of RFC 6719, and less.
+/// Random networks of 20 to 50 nodes with shadowing, after the links have been measured; with the
+/// hysteresis of RFC 6719, and with less.
 #[test]
 fn paths_have_the_least_etx_within_the_hysteresis() {
     let runs = runs(3);

@@ -19,7 +19,7 @@ use anabranch_wire::tcp::{Flags, Options, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
 
 const PAN: u16 = 0xabcd;
-/// What a frame has room for: 127 octets less the header with short addresses and the FCS.
+/// Room in a frame: 127 bytes minus the header with short addresses and the FCS.
 const ROOM: usize = 127 - 9 - 2;
 
 /// The address of the node with this number.
@@ -32,12 +32,12 @@ const fn link_local(number: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, number)
 }
 
-/// The prefix of all nodes is context 0, and a node's number is its short address.
+/// Context 0 is the prefix of all nodes, and a node's number is its short address.
 fn contexts() -> Contexts {
     Contexts::new().with(0, Context::new(node(0), 112).unwrap())
 }
 
-/// A capture in the making.
+/// A capture in progress.
 struct Air {
     writer: CaptureWriter<Vec<u8>>,
     time: Instant,
@@ -65,7 +65,8 @@ impl Air {
         self.writer.packet(0, self.time, Direction::Unknown, &octets, None).unwrap();
     }
 
-    /// The packet in as many frames as it takes, each acknowledged if it is for one node; how many.
+    /// Adds a packet in as many frames as it takes, each acknowledged if it is unicast. Returns
+    /// their number.
     fn packet(&mut self, [src, dst]: [Address; 2], packet: &[u8]) -> usize {
         let mut datagram = Vec::new();
         let lengths = sixlowpan::compress(packet, &Link { src, dst }, &contexts(), &mut datagram).unwrap();
@@ -103,7 +104,7 @@ impl Air {
     }
 }
 
-/// A segment from `src` to `dst` on the path with this number, which the flow label bears.
+/// A segment from `src` to `dst` on the path with this number, which is in the flow label.
 fn segment([src, dst]: [Ipv6Addr; 2], path: u8, seq: u32, payload: Bytes) -> Vec<u8> {
     let options = Options { timestamps: Some(Timestamps { value: 1, echo: 2 }), ..Options::default() };
     let flags = Flags::ACK.with(Flags::PSH);
@@ -126,8 +127,8 @@ fn segment([src, dst]: [Ipv6Addr; 2], path: u8, seq: u32, payload: Bytes) -> Vec
     packet
 }
 
-/// Hop-by-Hop options with the RPL option (RFC 6553), destination options with nothing but padding,
-/// and UDP with ports of which four bits are sent. The UDP checksum is no true one.
+/// Hop-by-Hop options with the RPL option (RFC 6553), destination options with padding only, and
+/// UDP with ports compressed to four bits. The UDP checksum is not valid.
 fn options_and_udp([src, dst]: [Ipv6Addr; 2]) -> Vec<u8> {
     let hop_by_hop = [60, 0, 0x63, 4, 0, 30, 1, 0];
     let destination = [17, 0, 1, 4, 0, 0, 0, 0];
@@ -203,12 +204,12 @@ fn dao() -> Message {
     })
 }
 
-/// A capture of a conversation, and how many frames it has.
+/// A capture of a conversation, and its number of frames.
 fn capture() -> (Vec<u8>, usize) {
     let mut air = Air::new();
     let [seven, two] = [Address::Short(7), Address::Short(2)];
-    // Addresses that the frame's are; those of a packet that is forwarded, on path 3; and one in
-    // five pieces.
+    // Addresses that equal those of the frame; addresses of a forwarded packet, on path 3; and a
+    // packet in five fragments.
     let one_hop = segment([node(7), node(2)], 0, 1, Bytes::from_static(b"one hop"));
     assert_eq!(air.packet([seven, two], &one_hop), 1);
     let forwarded = segment([node(9), node(1)], 3, 1, Bytes::from_static(b"path"));
@@ -221,7 +222,7 @@ fn capture() -> (Vec<u8>, usize) {
     let ack = DaoAck { instance: 0, sequence: 3, status: 0, dodag: None, options: vec![] };
     assert_eq!(air.rpl([two, seven], [link_local(2), link_local(7)], &Message::DaoAck(ack)), 1);
     assert_eq!(air.packet([seven, two], &options_and_udp([node(7), node(2)])), 1);
-    // Eleven of data, ten of them acknowledged.
+    // Eleven data frames, ten of them acknowledged.
     (air.writer.finish().unwrap(), 21)
 }
 
@@ -240,7 +241,7 @@ fn tshark_reads_what_is_on_the_air() {
     let bad = "_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
         || icmpv6.checksum.status == \"Bad\" || 6lowpan.fragment.error || _ws.expert.severity >= \"Warning\"";
     assert_eq!(run(&["-Y", bad]), "");
-    // The checks have to be on, or the lines above say nothing.
+    // Without the checks enabled, the lines above would prove nothing.
     let counts = tshark.counts([
         "wpan.fcs_ok == 1",
         "tcp.checksum.status == \"Good\"",
@@ -256,7 +257,7 @@ fn tshark_reads_what_is_on_the_air() {
         "0xabcd 0x0002 0x0007 2\n"
     );
 
-    // Context 0 has 112 bits: what is elided or has 16 bits is the node's number all the same.
+    // Context 0 has 112 bits: an elided or 16-bit address still decodes to the node's number.
     let fields = "6lowpan.iphc.sam 6lowpan.iphc.dam ipv6.src ipv6.dst ipv6.flow tcp.len";
     let rows = "0x0003 0x0003 fd00::7 fd00::2 0x000000 7\n0x0002 0x0002 fd00::9 fd00::1 0x000003 4\n";
     assert_eq!(table("tcp && !6lowpan.fragments", fields), rows);

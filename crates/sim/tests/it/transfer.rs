@@ -1,4 +1,4 @@
-//! Bulk transfers end to end through the public API.
+//! Bulk transfers from end to end through the public API.
 
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
@@ -16,8 +16,7 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// A chain of nodes with the same link between neighbours, and one transfer from the first to the
-/// last.
+/// A chain of nodes with equal links, and one transfer from the first to the last.
 struct Chain {
     builder: Builder,
     nodes: Vec<NodeId>,
@@ -69,8 +68,7 @@ fn a_transfer_over_one_link_takes_the_time_that_it_must() {
     let sender = sim.app::<BulkSender>(sender);
     assert_eq!(sender.outcome, Outcome::Done);
     assert_eq!(sender.info.map(|i| i.retransmissions), Some(0));
-    // 70 packets of 1500 octets at most are 0.84 s of transmission; slow start costs a few round
-    // trips.
+    // 70 packets of at most 1500 bytes take 0.84 s to transmit; slow start costs a few round trips.
     let took = sim.app::<Sink>(sink).transfers[0].last.as_secs_f64();
     assert!((0.83..1.0).contains(&took), "{took} s");
 }
@@ -170,7 +168,8 @@ fn a_node_that_dies_silently_is_noticed_by_time_outs_only() {
     assert!(sim.world().network.node_metrics(nodes[2]).down > 0);
 }
 
-/// A square: the short way breaks, packets fall into the gap, then the long way carries them.
+/// A square: the short path breaks, packets are lost until convergence, then the long path carries
+/// them.
 #[test]
 fn routes_follow_a_failure_after_convergence() {
     for fault in [0, 1] {
@@ -234,8 +233,8 @@ fn idle_time_costs_nothing() {
     assert_eq!(sim.events(), events);
 }
 
-/// 10 Mbit/s and a round trip of 400 ms hold 500 kB: buffers of 256 KiB reach half of that, and
-/// those that follow the path nearly all.
+/// 10 Mbit/s and a round trip of 400 ms hold 500 kB: buffers of 256 KiB reach half of the rate, and
+/// growing buffers nearly all of it.
 #[test]
 fn buffers_that_follow_the_path_fill_a_long_one() {
     use tcp::CongestionAlgorithm::{Cubic, NewReno};
@@ -243,7 +242,7 @@ fn buffers_that_follow_the_path_fill_a_long_one() {
         queue: QueueLimit::Packets(400),
         ..LinkConfig::new(10_000_000, Duration::from_millis(200))
     };
-    // Not Westwood+: its estimate of the bandwidth has not converged when slow start ends.
+    // Not Westwood+: its bandwidth estimate has not converged when slow start ends.
     for congestion in [NewReno, Cubic] {
         for timestamps in [true, false] {
             let seconds = |auto_tune| {
@@ -258,15 +257,15 @@ fn buffers_that_follow_the_path_fill_a_long_one() {
             let (fixed, tuned) = (seconds(None), seconds(Some(tcp::AutoTune::LINUX)));
             let case = format!("{congestion:?}, timestamps {timestamps}: {fixed} s and {tuned} s");
             println!("{case}");
-            // All at once would take 16 s, and slow start takes 3 s more.
+            // The transmission alone takes 16 s, and slow start takes 3 s more.
             assert!(fixed > 30.0 && tuned < 21.0, "{case}");
         }
     }
 }
 
-/// A queue that marks takes the place of one that drops (RFC 3168): every controller that answers
-/// marks keeps the link busy, the queue near the threshold, and nothing is lost. Over a path that
-/// cuts packets too.
+/// A queue that marks replaces one that drops (RFC 3168): every controller that reacts to marks
+/// keeps the link busy and the queue near the threshold, and nothing is lost. This also holds over
+/// a path with fragmentation.
 #[test]
 fn a_queue_that_marks_loses_nothing() {
     use tcp::CongestionAlgorithm::{Cubic, NewReno, Westwood};
@@ -295,22 +294,22 @@ fn a_queue_that_marks_loses_nothing() {
             assert!(link.marked > 0 && link.dropped_full == 0, "{congestion:?}: {link:?}");
             assert!(link.peak_packets < 100, "{congestion:?}: {link:?}");
             assert_eq!((info.retransmissions, info.timeouts), (0, 0), "{congestion:?}");
-            // Without the agreement nothing is marked.
+            // Without negotiation nothing is marked.
             let (info, link) = run(tcp::EcnMode::Accept, Some(QueueLimit::Packets(20)));
             assert!(!info.ecn && link.marked == 0, "{congestion:?}: {info:?} {link:?}");
         }
     }
 }
 
-/// A network behind the bottleneck that doubles packets, some or all of them: no controller takes a
-/// loss for none, so that the queue's drops are repaired once each, and the link is as busy as
-/// without.
+/// A network behind the bottleneck that duplicates some or all packets: no controller ignores a
+/// loss because of duplicates, so drops of the queue are repaired once each, and the link is as
+/// busy as without duplicates.
 #[test]
 fn doubled_packets_do_not_hide_losses() {
     use tcp::CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
     for base in [tcp::Config::default(), tcp::Config::modern()] {
         for congestion in [NewReno, Cubic, Westwood, Bbr] {
-            // Without RACK nothing finds lost retransmissions, and BBR has many.
+            // Without RACK lost retransmissions are not detected, and BBR has many.
             if congestion == Bbr && !base.rack_tlp {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The 802.11 radio, driven alone: small cases by hand, figures against closed forms, what must
-//! hold whatever happens.
+//! The IEEE 802.11 radio without a network: small calculated cases, comparisons with closed forms,
+//! and invariants.
 
 mod cases;
 mod channel;

@@ -1,4 +1,4 @@
-//! In steady state the 802.11 radio allocates nothing, whatever is on air.
+//! In steady state the IEEE 802.11 radio allocates nothing, whatever is sent.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::wifi::WifiConfig;
@@ -20,7 +20,7 @@ fn frames_in_steady_state_allocate_nothing() {
         let (frames, allocations) = (now.0 - before.0, now.1 - before.1);
         println!("{allocations} allocations in {frames} frames");
         assert!(frames > 10_000, "{frames} frames");
-        // Now and then a list grows to a length that it never had.
+        // Sometimes a list grows to a new maximum length.
         assert!(allocations < frames / 1000, "{allocations} allocations in {frames} frames");
     }
 }

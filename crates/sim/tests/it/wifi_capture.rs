@@ -1,4 +1,4 @@
-//! A capture of 802.11 frames as they were on the air, read back by tshark.
+//! A capture of transmitted IEEE 802.11 frames, read back by tshark.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -13,7 +13,7 @@ use anabranch_wire::ieee80211;
 
 use crate::dcf::{Dcf, Flow, Traffic, after, row};
 
-/// A UDP datagram in an IPv4 packet of so many octets, from one station to another or to all.
+/// A UDP datagram in an IPv4 packet of `len` bytes, from one station to another or to all.
 fn packet(frame: &AirFrame, len: usize) -> Vec<u8> {
     let host = |station: Station| [10, 0, 0, station.0 as u8 + 1];
     let mut octets = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 17, 0, 0];

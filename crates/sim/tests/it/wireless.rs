@@ -1,4 +1,4 @@
-//! Packets over the radio: 6LoWPAN, paths, and TCP on top of both.
+//! Packets over the radio: 6LoWPAN, paths, and TCP above both.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ fn paths_form_over_the_radio_and_carry_tcp_both_ways() {
     }
 }
 
-/// The root, two relays that do not hear each other's far side, and a source that hears only them.
+/// The root, two relays, and a source that hears only the relays.
 fn diamond(subflows: usize, scheduler: SchedulerKind) -> (Builder, Vec<NodeId>, AppId, AppId) {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let places = [(0.0, 0.0), (80.0, 40.0), (80.0, -40.0), (160.0, 0.0)];
@@ -108,7 +108,7 @@ fn diamond(subflows: usize, scheduler: SchedulerKind) -> (Builder, Vec<NodeId>, 
     (builder, ids, sink, source)
 }
 
-/// The fastest first. Remembers which round trips of the model it was told for each subflow.
+/// The fastest-RTT scheduler, which also records the model's round trips for each subflow.
 #[derive(Debug)]
 struct Watching;
 
@@ -133,13 +133,13 @@ fn several_subflows_are_told_how_their_paths_are_by_now() {
     let sim = run(builder, 300);
     assert_eq!(sim.app::<PacketSink>(sink).arrived.len(), 300);
     let of = |index| TOLD.with_borrow(|told| told.iter().filter(|(i, _)| *i == index).count());
-    // Nodes look every other second; the packets take a minute.
+    // Nodes measure every other second; the packets take a minute.
     assert!(of(0) > 5 && of(1) > 5, "{} and {} round trips", of(0), of(1));
 }
 
-/// Every packet is delivered in the end, in order and once, when a relay dies in mid-transfer, and
-/// when it lives again. Asks now and then what is known of its first path, and how long the
-/// handshake of a connection takes on it.
+/// Every packet is finally delivered, in order and once, when a relay fails during the transfer and
+/// when it recovers. The source sometimes asks for the facts about its first path, and for the
+/// duration of a handshake on it.
 #[derive(Default)]
 struct Curious {
     to: Option<NodeId>,
@@ -180,7 +180,7 @@ impl App for Curious {
 #[test]
 fn a_node_knows_the_round_trip_of_its_paths_before_it_has_sent_anything() {
     for hops in [1, 3] {
-        // One hop in the widest sense: carrier sense reaches all.
+        // One hop for carrier sense, which reaches all nodes.
         let (mut builder, ids) = row(hops + 1, RadioConfig::sun_fsk(100.0), true);
         let sink = Sink::new(80, tcp::Config::default());
         builder.app(ids[0], Instant::ZERO, sink);
@@ -193,7 +193,7 @@ fn a_node_knows_the_round_trip_of_its_paths_before_it_has_sent_anything() {
         let mean = curious.measured.iter().sum::<f64>() / curious.measured.len() as f64;
         let expected = curious.facts.rtt.expect("every link is known").as_secs_f64();
         assert!((expected / mean - 1.0).abs() < 0.2, "{hops} hops: {expected} s expected, {mean} s measured");
-        // 100 octets at 100 kbit/s, once for each hop; with headers 12 ms and more.
+        // 100 bytes at 100 kbit/s, once for each hop; with headers at least 12 ms.
         assert_eq!(curious.facts.payload_time, Some(Duration::from_millis(8 * hops as u64)));
         let service = curious.facts.service_time.expect("the first link is known").as_secs_f64();
         assert!(service > 0.012 && service < 0.03, "{service}");
@@ -223,7 +223,8 @@ fn a_relay_that_dies_takes_no_packet_with_it() {
     }
 }
 
-/// 76 m apart one frame of 127 octets in five arrives; a node midway hears both well.
+/// At 76 m one in five frames of 127 bytes arrives; a node midway receives from both without
+/// losses.
 #[test]
 fn static_routes_prefer_two_good_hops_to_a_bad_one() {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
@@ -241,7 +242,7 @@ fn static_routes_prefer_two_good_hops_to_a_bad_one() {
     assert_eq!(sim.app::<Sink>(sink).bytes(), 5_000);
 }
 
-/// Sends packets to the root faster than the channel carries them.
+/// Sends packets to the root faster than the channel can carry them.
 struct Flood {
     to: NodeId,
 }
@@ -259,9 +260,9 @@ impl App for Flood {
     }
 }
 
-/// 40 nodes that all hear each other and the root want more than the channel carries: 400 packets a
-/// second. By the paper's rule, for which a link works or does not, no path is lost. The ETX counts
-/// collisions, so that it may end a path now and then.
+/// 40 nodes that all hear each other and the root offer more than the channel can carry: 400
+/// packets per second. With the paper's rule, under which a link works or does not, no path is
+/// lost. The ETX counts collisions, so it may sometimes end a path.
 #[test]
 fn a_busy_channel_is_no_sign_that_a_neighbour_is_gone() {
     assert_eq!(paths_lost_on_a_busy_channel(paths::Config::paper()), 0);

@@ -1,4 +1,4 @@
-//! Captures of runs with a radio: frames as they were on the air, read back by tshark.
+//! Captures of runs with a radio: transmitted frames, read back by tshark.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -28,14 +28,14 @@ use anabranch_wire::ieee802154::{self, Frame};
 const RANGE: f64 = 100.0;
 const BULK: u64 = 20_000;
 const PACKETS: u32 = 200;
-/// One of which tshark does not think that it knows the protocol.
+/// A port that tshark does not associate with a protocol.
 const PORT: u16 = 47_111;
 
 fn after(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Links lose frames, so that these are sent again.
+/// Links lose frames, so that frames are retransmitted.
 fn lossy(mut radio: RadioConfig, loss: f64) -> RadioConfig {
     let Propagation::UnitDisk(disk) = &mut radio.propagation else { panic!("a unit disk") };
     disk.loss = loss;
@@ -54,7 +54,7 @@ fn on_air(
         (0..places.len()).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
     let sites: Vec<_> = nodes.iter().copied().zip(places.iter().map(|&(x, y)| Position { x, y })).collect();
     builder.radio(radio, wireless, &sites).unwrap();
-    // The paper's rank, by which a relay with a cable is a parent of its neighbours.
+    // The paper's rank, with which a relay with a cable is a parent of its neighbours.
     let config = if multi_link.is_some() { paths::Config::paper() } else { paths::Config::default() };
     for (i, &node) in nodes.iter().enumerate() {
         let kind = match i {
@@ -67,7 +67,7 @@ fn on_air(
     (builder, nodes)
 }
 
-/// TCP over three hops, up and down at once.
+/// TCP over three hops, in both directions at the same time.
 fn row(radio: RadioConfig, wireless: WirelessConfig, mss: u16) -> (Builder, Vec<NodeId>, [AppId; 2]) {
     let places = [(0.0, 0.0), (80.0, 0.0), (160.0, 0.0), (240.0, 0.0)];
     let (mut builder, nodes) = on_air(radio, wireless, &places, None);
@@ -101,7 +101,7 @@ fn totals(sim: &Simulation) -> StationMetrics {
     total
 }
 
-/// Looks at every frame by itself.
+/// Observes every frame.
 #[derive(Default)]
 struct Lengths {
     frames: Vec<Seen>,
@@ -135,18 +135,19 @@ impl Observer for Lengths {
     }
 }
 
-/// These fields of the frames that pass a filter.
+/// These fields of the frames that match a filter.
 fn table(tshark: &Tshark, filter: &str, fields: &str) -> Vec<Vec<String>> {
     let text = tshark.fields(filter, fields);
     text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-/// An acknowledgement with an FCS of 4 octets. The standard has the CRC-32 of its 3 octets and a
-/// zero; tshark leaves the zero out and takes the FCS for bad. A test of `wire` holds it.
+/// An acknowledgement with an FCS of 4 bytes. The standard computes the CRC-32 over its 3 bytes and
+/// a zero; tshark leaves out the zero and considers the FCS bad. A test of `wire` verifies the FCS.
 const LONG_ACK: &str = "wpan.frame_type == 2 && wpan-tap.fcs_type == 2";
 
-/// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's
-/// figures is there, and what is on the air is IPv6 or part of it.
+/// Checks that nothing is malformed, that no checksum is bad, and that the checks are enabled.
+/// Every frame that the radio has counted is in the capture, and the content of frames is IPv6 or
+/// part of it.
 fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
     let bad = format!(
         "(_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
@@ -181,7 +182,7 @@ fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
     );
 }
 
-/// What was sent to a port, in order.
+/// Data sent to a port, in order.
 fn stream_to(tshark: &Tshark, port: u16) -> Vec<u8> {
     let segments = table(tshark, &format!("tcp.dstport == {port} && tcp.len > 0"), "tcp.seq tcp.payload");
     join(segments.iter().map(|s| (s[0].parse().unwrap(), octets(&s[1]))), 1)
@@ -193,7 +194,7 @@ fn octets(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(octet).collect()
 }
 
-/// Pieces by their first octet's number, put together.
+/// Joins pieces by the number of their first byte.
 fn join(pieces: impl Iterator<Item = (u64, Vec<u8>)>, first: u64) -> Vec<u8> {
     let mut stream = BTreeMap::new();
     for (start, octets) in pieces {
@@ -232,7 +233,7 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
             "frame.interface_name != \"radio\"",
             &other_pan,
         ]);
-        // Each of three hops joins what this one does.
+        // Each of three hops reassembles as often as this one.
         assert_eq!(reassembled > 3 * joined / 2, name == "o-qpsk");
         assert!(lost > 10, "{lost}");
         assert_eq!((elsewhere, other_pan), (0, 0));
@@ -256,7 +257,7 @@ fn fragments_that_go_on_one_by_one_are_in_the_capture() {
     for port in [PORT, PORT + 1] {
         assert!(stream_to(&tshark, port) == pattern()[..BULK as usize], "{port}");
     }
-    // Every hop has a tag of its own, and what is put together from its frames is the packet.
+    // Every hop has its own tag, and the packet reassembled from its frames is the original packet.
     let hops = table(&tshark, "6lowpan.frag.tag", "wpan.src16 wpan.dst16 6lowpan.frag.tag");
     let mut of_tag: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     hops.iter().for_each(|hop| of_tag.entry(&hop[2]).or_default().push((&hop[0], &hop[1])));
@@ -264,9 +265,9 @@ fn fragments_that_go_on_one_by_one_are_in_the_capture() {
     assert!(tshark.count("6lowpan.reassembled.length") > 3 * BULK / 400);
 }
 
-/// Multipath TCP with packets of so many octets over two paths on the air and one with a cable.
+/// Multipath TCP with packets of `payload` bytes over two paths over the air and one with a cable.
 fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
-    // A source with two relays in reach, and a third with a cable to a base station.
+    // A source with two relays in range, and a third with a cable to a base station.
     let places = [(0.0, 0.0), (80.0, 50.0), (80.0, -50.0), (160.0, 0.0), (240.0, 0.0)];
     let (mut builder, nodes) = on_air(radio, WirelessConfig::default(), &places, Some(4));
     let station = builder.node("bs", Forwarding::On);
@@ -275,7 +276,7 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     builder.cable(nodes[4], station, cable);
     builder.router(station, paths::Config::paper(), Some(NodeType::BaseStation));
     let tcp = tcp::Config { mss: payload, ..tcp::Config::default() };
-    // So that every path that is open is used.
+    // Uses every open path.
     let scheduler = SchedulerKind::RoundRobin;
     let transport = mptcp::Config { tcp, scheduler, ..mptcp::Config::default() }.into();
     let sink = builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, payload, transport));
@@ -299,7 +300,7 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
 
     let Some(tshark) = Tshark::open(&format!("air-{name}"), &octets_of_capture) else { return };
     assert_sound(&tshark, name, &sim);
-    // MP_CAPABLE, MP_JOIN, DSS; neither of them; and on which interface.
+    // MP_CAPABLE, MP_JOIN, DSS; neither of them; and the interface.
     let [capable, join_option, dss, plain, interfaces @ ..] = tshark.counts([
         "tcp.options.mptcp.subtype == 0",
         "tcp.options.mptcp.subtype == 1",
@@ -312,7 +313,7 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     println!("MP_CAPABLE {capable}, MP_JOIN {join_option}, DSS {dss}");
     assert!(capable >= 3 && join_option >= 3 && u64::from(PACKETS) < dss);
     assert_eq!(plain, 0);
-    // A path's number is in the flow label.
+    // The number of a path is in the flow label.
     let fields = "tcp.options.mptcp.rawdataseqno mptcp.expected_idsn tcp.payload ipv6.flow";
     let mapped = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), fields);
     let mut paths: Vec<&str> = mapped.iter().map(|row| &*row[3]).collect();
@@ -325,7 +326,7 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     let seconds: Vec<f64> = times.iter().map(|t| t[0].parse().unwrap()).collect();
     assert!(seconds.is_sorted());
 
-    // The data sequence mappings put the stream together; data beside MP_CAPABLE is its beginning
+    // The data sequence mappings reconstruct the stream. Data next to MP_CAPABLE is its beginning
     // (RFC 8684 section 3.1), one after the number that follows from the key.
     let begins = |row: &Vec<String>| Some(u64::from(row[1].parse::<u64>().ok()? as u32) + 1);
     let first = mapped.iter().find_map(begins).unwrap();
@@ -352,7 +353,7 @@ fn a_frame_that_breaks_off_says_so() {
     let (builder, nodes, _) = row(RadioConfig::o_qpsk(RANGE), WirelessConfig::default(), 400);
     let (mut sim, _) = captured(builder, after(70), Lengths::default());
     let lengths: Lengths = sim.take_observer().unwrap();
-    // The relay dies in the midst of what it sends when the transfer is under way.
+    // The relay fails during a transmission while the transfer is in progress.
     let of_relay = |f: &&Seen| f.from == nodes[1] && !f.is_ack && f.start > after(61);
     let seen = lengths.frames.iter().find(of_relay).unwrap();
     let (mut builder, ..) = row(RadioConfig::o_qpsk(RANGE), WirelessConfig::default(), 400);

@@ -1,73 +1,73 @@
-//! What can be wrong with what was asked for.
+//! Errors of experiments.
 
 use std::fmt;
 
 use anabranch_sim::scenario::{Undrawable, did_you_mean};
 use thiserror::Error;
 
-/// Why a point or a grid cannot be: the parameter, the reason, and what to do.
+/// Why a point or a grid is invalid: the parameter, the reason, and how to fix it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// There is no such experiment.
+    /// The experiment does not exist.
     NoExperiment {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What to do.
+        /// How to fix it.
         hint: String,
     },
-    /// What was set is no `key=value`.
+    /// The text is not of the form `key=value`.
     NoAssignment {
         /// The text.
         text: String,
     },
-    /// There is no such parameter.
+    /// The parameter does not exist.
     UnknownKey {
         /// The key.
         key: String,
-        /// What to do.
+        /// How to fix it.
         hint: String,
     },
-    /// A parameter was set twice.
+    /// A parameter is set twice.
     Twice {
         /// The key.
         key: String,
     },
-    /// The values together make a scenario that cannot be.
+    /// The values together make an invalid scenario.
     Scenario {
-        /// Why.
+        /// The reason.
         message: String,
-        /// What to do.
+        /// How to fix it.
         hint: Option<String>,
     },
-    /// A value cannot be.
+    /// A value is invalid.
     BadValue {
         /// The parameter.
         key: &'static str,
         /// The value.
         value: String,
-        /// Why.
+        /// The reason.
         message: String,
-        /// What to do.
+        /// How to fix it.
         hint: Option<String>,
     },
 }
 
 impl ParameterError {
-    /// No experiment of that name.
+    /// The error for an unknown experiment.
     pub fn no_experiment(name: &str, known: &[&str]) -> Self {
         let none = "this program knows no experiment";
         let hint = if known.is_empty() { none.to_owned() } else { meant(name, known, "experiments") };
         Self::NoExperiment { name: name.to_owned(), hint }
     }
 
-    /// No parameter of that name.
+    /// The error for an unknown parameter.
     pub fn unknown_key<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let known: Vec<&str> = known.collect();
         Self::UnknownKey { key: key.to_owned(), hint: meant(key, &known, "parameters") }
     }
 
-    /// The parameter that is at fault, if it is one.
+    /// The invalid parameter, if there is a single one.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::UnknownKey { key, .. } | Self::Twice { key } => Some(key),
@@ -76,7 +76,7 @@ impl ParameterError {
         }
     }
 
-    /// What is wrong, without the option of the command line that says it.
+    /// The reason, without the option of the command line that contains it.
     pub fn reason(&self) -> String {
         match self {
             Self::NoExperiment { name, .. } => format!("there is no experiment `{name}`"),
@@ -87,12 +87,12 @@ impl ParameterError {
         }
     }
 
-    /// A value that cannot be.
+    /// The error for an invalid value.
     pub fn bad(key: &'static str, value: &str, message: impl Into<String>, hint: Option<String>) -> Self {
         Self::BadValue { key, value: value.to_owned(), message: message.into(), hint }
     }
 
-    /// What to do about it.
+    /// How to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoExperiment { hint, .. } | Self::UnknownKey { hint, .. } => Some(hint.clone()),
@@ -123,22 +123,22 @@ impl fmt::Display for ParameterError {
 
 impl std::error::Error for ParameterError {}
 
-/// Why a run could not be made, or its numbers not be summed up.
+/// Why a run failed, or its results cannot be summarised.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// What was asked for cannot be, which shows only when it is to be run; with a hint.
+    /// The request is invalid, which is only detected when it runs.
     #[error("{message}")]
     Impossible {
-        /// What cannot be.
+        /// The reason.
         message: String,
-        /// What to do.
+        /// How to fix it.
         hint: &'static str,
     },
-    /// The experiment has described a network that the simulator refuses.
+    /// The simulator refuses the network of the experiment.
     #[error("the experiment's network is refused: {0}")]
     Scenario(String),
-    /// A metric is no number.
+    /// A metric is not a finite number.
     #[error("the metric `{metric}` of run {run} is not a finite number")]
     NotFinite {
         /// The metric.
@@ -146,16 +146,16 @@ pub enum RunError {
         /// The run.
         run: u64,
     },
-    /// The closed form has no answer.
+    /// The closed form has no solution.
     #[error("the model has no answer: {0}")]
     Model(String),
-    /// The program is at fault, as when a run panicked.
+    /// A bug of the program, such as a panic in a run.
     #[error("{0}")]
     Failed(String),
 }
 
 impl RunError {
-    /// What to do about it.
+    /// How to fix it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Impossible { hint, .. } => Some(hint),

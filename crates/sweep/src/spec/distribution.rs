@@ -1,71 +1,72 @@
-//! Distributions of a parameter, drawn by the inverse of their distribution function: one number in
-//! 0..1 makes one value, so that the strata of a Latin hypercube are strata of the value too.
+//! Distributions of a parameter. Values are drawn by inverting the distribution function: one
+//! number in 0..1 yields one value, so that the strata of a Latin hypercube are strata of the value
+//! too.
 
 use anabranch_sim::scenario::units::Quantity;
 use serde_json::Value;
 
 use super::normal;
 
-/// What the values of a distribution are.
+/// Type of the values of a distribution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
     /// Numbers.
     Number,
-    /// Quantities in this base unit, whole multiples of it.
+    /// Quantities: whole multiples of this base unit.
     Quantity(&'static str),
 }
 
-/// How the values of a parameter are distributed.
+/// Distribution of the values of a parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Distribution {
-    /// Evenly between two values.
+    /// Uniform between two values.
     Uniform {
-        /// The lowest.
+        /// Lower limit.
         low: f64,
-        /// The highest.
+        /// Upper limit.
         high: f64,
-        /// What they are.
+        /// Type of the values.
         scale: Scale,
     },
-    /// Evenly in the logarithm.
+    /// Uniform in the logarithm.
     LogUniform {
-        /// The lowest, above 0.
+        /// Lower limit, greater than 0.
         low: f64,
-        /// The highest.
+        /// Upper limit.
         high: f64,
-        /// What they are.
+        /// Type of the values.
         scale: Scale,
     },
-    /// Whole numbers, each as often.
+    /// Integers with equal probability.
     Integer {
-        /// The lowest.
+        /// Lower limit.
         low: i64,
-        /// The highest.
+        /// Upper limit.
         high: i64,
     },
-    /// One of these, each as often; whoever stands there twice is drawn twice as often.
+    /// The listed values with equal probability; a value listed twice is twice as probable.
     Choice(Vec<Value>),
-    /// A normal distribution, cut at both ends: what lies outside is never drawn.
+    /// A truncated normal distribution: values outside the limits are never drawn.
     Normal {
-        /// The mean before cutting.
+        /// Mean before truncation.
         mean: f64,
-        /// The standard deviation before cutting, above 0.
+        /// Standard deviation before truncation, greater than 0.
         deviation: f64,
-        /// The lowest.
+        /// Lower limit.
         low: f64,
-        /// The highest.
+        /// Upper limit.
         high: f64,
-        /// What they are.
+        /// Type of the values.
         scale: Scale,
     },
 }
 
 impl Distribution {
-    /// The value below which the share `u` of all values lies; `u` is in 0..1.
+    /// The quantile: the value below which the fraction `u` of all values lies; `u` is in 0..1.
     pub fn at(&self, u: f64) -> Value {
         match self {
             Self::Uniform { low, high, scale: Scale::Number } => number(low + u * (high - low), *low, *high),
-            // Every multiple of the base unit is as likely, the two ends too.
+            // Every multiple of the base unit is equally probable, including both limits.
             Self::Uniform { low, high, scale: Scale::Quantity(unit) } => {
                 quantity((low + u * (high - low + 1.0)).floor(), *low, *high, unit)
             }
@@ -138,16 +139,17 @@ mod tests {
         let law =
             |low, high| Distribution::Normal { mean: 10.0, deviation: 2.0, low, high, scale: Scale::Number };
         let at = |law: &Distribution, u| law.at(u).as_f64().unwrap();
-        // Cut where nothing is left to cut: quantiles of the standard normal law.
+        // Limits so wide that nothing is truncated: quantiles of the standard normal distribution.
         let whole = law(-90.0, 110.0);
         for (u, z) in [(0.5, 0.0), (0.975, 1.959_963_985), (0.1, -1.281_551_566)] {
             assert!((at(&whole, u) - (10.0 + 2.0 * z)).abs() < 1e-8, "{u}");
         }
-        // Cut at one deviation on both sides: between 15.87 % and 84.13 % of the whole.
+        // Truncated at one standard deviation on both sides: between 15.87 % and 84.13 % of the
+        // whole.
         let cut = law(8.0, 12.0);
         assert!((at(&cut, 0.5) - 10.0).abs() < 1e-9);
         assert!((at(&cut, 0.0) - 8.0).abs() < 1e-9);
-        // The quantile of 0.1587 + 0.75 * 0.6827 = 0.6707 is 0.4418 deviations.
+        // The quantile of 0.1587 + 0.75 * 0.6827 = 0.6707 is 0.4418 standard deviations.
         assert!((at(&cut, 0.75) - 10.8836).abs() < 1e-3);
     }
 }

@@ -1,4 +1,4 @@
-//! The text of a spec. Unknown keys are refused, with where they stand and what was probably meant.
+//! The text of a spec. Unknown keys are refused with their place and a suggestion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,19 +15,18 @@ use crate::enough::{Enough, Width};
 use crate::error::Error;
 use crate::experiment::{self, Experiments};
 
-/// Points, seeds or runs that are listed, at most: so that a slip of the pen does not fill the
-/// memory.
+/// Upper limit of listed points, seeds or runs, so that a typing error does not fill the memory.
 const MOST: u64 = 1_000_000;
 
-/// What the reader of a spec brings with it.
+/// Context for parsing a spec.
 pub(super) enum Given<'p> {
     /// The folder of the scenario that the spec names, and the experiments that it may name.
     Folder(&'p Path, Experiments<'p>),
-    /// The scenario, with the folder of its files.
+    /// The scenario and the folder of its files.
     Scenario(Source, &'p Path),
 }
 
-/// What the file says.
+/// The content of a spec file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SpecFile {
@@ -113,7 +112,7 @@ fn least_runs() -> u64 {
     10
 }
 
-/// Understands a spec.
+/// Parses a spec.
 pub(super) fn parse(name: &str, text: &str, given: Given<'_>) -> Result<Spec, Error> {
     let reader = Reader { source: Source::new(name, text) };
     let tree = reader.source.tree()?;
@@ -315,7 +314,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The values of an axis.
+    /// Adds the values of an axis.
     fn axis(&self, spec: &mut Spec, path: &Spanned<String>, values: &Spanned<Vec<Value>>) -> Checked<()> {
         if values.get_ref().is_empty() {
             return self.fault(
@@ -330,7 +329,7 @@ impl Reader {
         self.claim(spec, path, values.span())
     }
 
-    /// Axes that vary together.
+    /// Adds axes that vary together.
     fn zipped(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
         let Some(groups) = &file.zip else { return Ok(()) };
         let hint = "name axes of equal length, as in `\"link.a.loss\" = [0.0, 0.1]`; or remove `zip`";
@@ -358,7 +357,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Points one by one.
+    /// Adds listed points.
     fn listed(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
         let Some(points) = &file.point else { return Ok(()) };
         let hint = "give each point its parameters, as in `\"link.a.loss\" = 0.1`; or remove `point`";
@@ -423,7 +422,7 @@ impl Reader {
         Ok(Samples { method, count: count as u32, axes })
     }
 
-    /// A parameter has one place in a spec.
+    /// Checks that a parameter occurs only once in a spec.
     fn claim(&self, spec: &mut Spec, path: &Spanned<String>, value: Range<usize>) -> Checked<()> {
         let key = path.get_ref();
         match key.split('.').next() {
@@ -449,7 +448,7 @@ impl Reader {
         Ok(())
     }
 
-    /// TOML has values that no scenario has.
+    /// Refuses TOML values that a scenario cannot have.
     fn value(&self, span: Range<usize>, value: &Value) -> Checked<()> {
         if value.is_null() {
             return self.fault(span, "expected a number that is finite", "no parameter is infinite or `nan`");
@@ -530,7 +529,7 @@ impl Reader {
         })
     }
 
-    /// Numbers, or quantities of one kind.
+    /// Parses limits: numbers, or quantities of one kind.
     fn bounds<const N: usize>(&self, span: &Range<usize>, values: [&Value; N]) -> Checked<([f64; N], Scale)> {
         let mut numbers = [0.0; N];
         let mut scale = None;
@@ -569,7 +568,7 @@ impl Reader {
     }
 }
 
-/// `a..=b` or `a..b`, as the first and the last.
+/// Parses `a..=b` or `a..b` into the first and the last number.
 fn range(text: &str) -> Option<(u64, u64)> {
     let (first, rest) = text.split_once("..")?;
     let first: u64 = first.trim().parse().ok()?;

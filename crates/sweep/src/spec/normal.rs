@@ -1,9 +1,9 @@
-//! The standard normal law, with the same bits on every machine.
+//! The standard normal distribution, with bit-identical results on every machine.
 
 use anabranch_sim::math::{exp, ln};
 
-/// Share of the law below `x`, to about 1e-15 of the whole: G. Marsaglia, "Evaluating the Normal
-/// Distribution" (2004).
+/// The distribution function at `x`, with an absolute error of about 1e-15: G. Marsaglia,
+/// "Evaluating the Normal Distribution" (2004).
 pub(super) fn below(x: f64) -> f64 {
     if x.abs() > 8.0 {
         return if x < 0.0 { 0.0 } else { 1.0 };
@@ -22,8 +22,7 @@ pub(super) fn below(x: f64) -> f64 {
     (0.5 + sum * density).clamp(0.0, 1.0)
 }
 
-/// Where the share `p` of the law lies below; ±8 at the ends. M. J. Wichura, algorithm AS 241
-/// (1988), PPND16.
+/// The quantile of `p`; ±8 at the ends. M. J. Wichura, algorithm AS 241 (1988), PPND16.
 pub(super) fn quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
@@ -39,7 +38,7 @@ pub(super) fn quantile(p: f64) -> f64 {
     x.min(8.0).copysign(q)
 }
 
-/// Numerator and denominator of a rational function, the highest power first.
+/// Numerator and denominator of a rational function, highest power first.
 type Rational = ([f64; 8], [f64; 8]);
 
 fn ratio(r: f64, (above, below): &Rational) -> f64 {

@@ -1,4 +1,4 @@
-//! Samples of several parameters at once.
+//! Samples of several parameters.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::distribution::Distribution;
 
-/// How samples are spread.
+/// Sampling method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
-    /// Each by itself. More samples keep those that there were.
+    /// Independent samples. A larger count keeps the existing samples.
     Random,
-    /// A Latin hypercube: of as many strata of each parameter as there are samples, each is met
-    /// once. Another number of samples makes other samples.
+    /// A Latin hypercube: each parameter has as many strata as there are samples, and one sample
+    /// falls into each stratum. Another count yields other samples.
     #[default]
     LatinHypercube,
 }
@@ -21,18 +21,18 @@ pub enum Method {
 /// Samples of parameters that vary together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples {
-    /// How they are spread.
+    /// Sampling method.
     pub method: Method,
-    /// How many there are, from 1 on.
+    /// Number of samples, at least 1.
     pub count: u32,
-    /// The parameters by their paths.
+    /// The distributions of the parameters, by path.
     pub axes: BTreeMap<String, Distribution>,
 }
 
 impl Samples {
-    /// The values of each parameter, one for every sample. A parameter's are its own: they depend
-    /// on the seed, on which of the spec's samples these are, and on the parameter's path, so that
-    /// another parameter beside it changes nothing.
+    /// The values of each parameter, one for every sample. They depend only on the seed, the index
+    /// `which` of this group in the spec, and the path of the parameter. Adding another parameter
+    /// does not change them.
     pub fn values(&self, seed: u64, which: u64) -> BTreeMap<String, Vec<Value>> {
         let drawn = self.axes.iter().map(|(path, distribution)| {
             let shares = match self.method {
@@ -54,14 +54,14 @@ fn random(seed: u64, which: u64, path: &str, count: u32) -> Vec<f64> {
 fn stratified(seed: u64, which: u64, path: &str, count: u32) -> Vec<f64> {
     let mut order: Vec<u32> = (0..count).collect();
     let mut stream = Stream::new(seed, which, path, "sweep: order of strata");
-    // Fisher and Yates.
+    // Fisher-Yates shuffle.
     for i in (1..order.len()).rev() {
         order.swap(i, stream.range(0..=i as u64) as usize);
     }
     let mut stream = Stream::new(seed, which, path, "sweep: place in a stratum");
     let within = |stratum: u32| {
         let (low, high) = (f64::from(stratum) / f64::from(count), f64::from(stratum + 1) / f64::from(count));
-        // Rounding must not carry it into the next one.
+        // Rounding must not move the number into the next part.
         (low + stream.uniform() * (high - low)).min(high.next_down())
     };
     order.into_iter().map(within).collect()
@@ -80,7 +80,7 @@ mod tests {
                 .into_iter()
                 .map(|u| {
                     let guess = (u * f64::from(count)) as u32;
-                    // The product may round across a border; the border itself tells.
+                    // The product may round across a boundary; comparing with the boundary decides.
                     if u < f64::from(guess) / f64::from(count) { guess - 1 } else { guess }
                 })
                 .collect();

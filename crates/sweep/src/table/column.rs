@@ -1,4 +1,4 @@
-//! Parameters as columns: each has the simplest type that all its values have.
+//! Columns of parameters: each has the simplest type that fits all its values.
 
 use anabranch_sim::scenario::units::Quantity;
 use arrow_array::ArrayRef;
@@ -18,7 +18,7 @@ pub(super) struct Parameter {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kind {
     Integer,
-    /// Numbers in a unit, so many base units of a scenario's quantities each.
+    /// Numbers in a unit, with the number of scenario base units in one unit of the column.
     Number(&'static str, f64),
     Boolean,
     Text,
@@ -89,7 +89,7 @@ fn percent(text: &str) -> Option<f64> {
 /// The values of a column.
 pub(super) struct Builder {
     values: Values,
-    /// Base units of a scenario's quantities in a unit of the column.
+    /// Number of scenario base units in one unit of the column.
     base: f64,
 }
 

@@ -1,4 +1,4 @@
-//! CSV, as RFC 4180 has it but for line ends, which are those of this system's text.
+//! CSV as in RFC 4180, except for line endings, which are those of text on this system.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
-/// Names with their units.
+/// Writes the names with their units.
 pub(super) fn header(out: &mut impl Write, schema: &Schema) -> io::Result<()> {
     for (i, field) in schema.fields().iter().enumerate() {
         separate(out, i)?;
@@ -20,7 +20,7 @@ pub(super) fn header(out: &mut impl Write, schema: &Schema) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A line for each row.
+/// Writes a line for each row.
 pub(super) fn rows(out: &mut impl Write, batch: &RecordBatch) -> io::Result<()> {
     for row in 0..batch.num_rows() {
         for (i, column) in batch.columns().iter().enumerate() {
@@ -45,7 +45,7 @@ fn separate(out: &mut impl Write, column: usize) -> io::Result<()> {
     if column > 0 { out.write_all(b",") } else { Ok(()) }
 }
 
-/// The shortest decimal that is this number and no other; nothing for what is none.
+/// Writes the shortest decimal that identifies the number; nothing for a value that is not finite.
 fn number(out: &mut impl Write, value: f64) -> io::Result<()> {
     match serde_json::Number::from_f64(value) {
         Some(number) => write!(out, "{number}"),

@@ -1,5 +1,5 @@
-//! A table that stands by itself: for other languages, which read it in memory, and for what is no
-//! run's row.
+//! A self-contained table: for other languages, which read it in memory, and for data other than
+//! rows of runs.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,7 +20,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::{BATCH, Table, unit_of, write};
 use crate::error::Error;
 
-/// Columns with names, units and as many values each.
+/// Columns with names, units and equally many values.
 #[derive(Clone, Debug)]
 pub struct Frame {
     schema: SchemaRef,
@@ -30,24 +30,24 @@ pub struct Frame {
 /// The values of a column.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Values {
-    /// Whole numbers.
+    /// Integers.
     Integers(Vec<Option<i64>>),
     /// Numbers.
     Numbers(Vec<Option<f64>>),
-    /// Yes or no.
+    /// Booleans.
     Booleans(Vec<Option<bool>>),
     /// Texts.
     Texts(Vec<Option<String>>),
 }
 
-/// A column that is to be.
+/// A column to build a [`Frame`] from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its unit; `1` where there is none.
+    /// Unit; `1` if there is none.
     pub unit: String,
-    /// Its values.
+    /// Values.
     pub values: Values,
 }
 
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
@@ -71,12 +71,12 @@ impl Values {
         }
     }
 
-    /// There is none.
+    /// True without values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One of them that many times.
+    /// Repeats one value `rows` times.
     fn repeated(&self, which: usize, rows: usize) -> Self {
         fn one<T: Clone>(values: &[Option<T>], which: usize, rows: usize) -> Vec<Option<T>> {
             vec![values.get(which).cloned().flatten(); rows]
@@ -91,9 +91,9 @@ impl Values {
 }
 
 impl Column {
-    /// A column with one whole number.
+    /// A column with one integer.
     pub(crate) fn number(name: &str, number: u64) -> Self {
-        // As a table's numbers of seeds that are beyond what `Int64` has.
+        // A seed beyond the range of `Int64` becomes text, as in a table.
         let values = match i64::try_from(number) {
             Ok(number) => Values::Integers(vec![Some(number)]),
             Err(_) => Values::Texts(vec![Some(number.to_string())]),
@@ -101,17 +101,17 @@ impl Column {
         Self { name: name.to_owned(), unit: "1".to_owned(), values }
     }
 
-    /// A column with one of its values in each of that many rows.
+    /// A column that repeats one of its values in `rows` rows.
     pub(crate) fn repeated(&self, which: usize, rows: usize) -> Self {
         Self { name: self.name.clone(), unit: self.unit.clone(), values: self.values.repeated(which, rows) }
     }
 }
 
 impl Frame {
-    /// A table of these columns.
+    /// Creates a table of these columns.
     ///
     /// # Errors
-    /// [`Error::Table`] if two have one name, or they are not equally long.
+    /// [`Error::Table`] if two have the same name or their lengths differ.
     pub fn new(columns: Vec<Column>) -> Result<Self, Error> {
         let mut fields: Vec<Field> = Vec::with_capacity(columns.len());
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
@@ -132,26 +132,26 @@ impl Frame {
         Ok(Self { schema, batches: vec![batch] })
     }
 
-    /// Reads what [`Frame::write_parquet`] or [`Table::write_parquet`] has written.
+    /// Reads a file written by [`Frame::write_parquet`] or [`Table::write_parquet`].
     ///
     /// # Errors
-    /// [`Error::Unread`] if it is no Parquet, or has columns of other types than tables of ours.
+    /// [`Error::Unread`] if it is not Parquet, or has columns of other types than tables of this
+    /// crate.
     pub fn read_parquet(octets: Bytes) -> Result<Self, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::Unread(error.to_string());
         let reader = ParquetRecordBatchReaderBuilder::try_new(octets).map_err(|error| failed(&error))?;
         let schema = reader.schema().clone();
-        // As large as those of a table, so that a table that was read is written again octet by
-        // octet.
+        // The batch size of a table, so that writing a table that was read yields the same bytes.
         let batches = reader.with_batch_size(BATCH).build().map_err(|error| failed(&error))?;
         let batches = batches.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
         Self::known(schema, batches)
     }
 
-    /// Reads what [`Frame::write_ipc`] or [`Table::write_ipc`] has written.
+    /// Reads a stream written by [`Frame::write_ipc`] or [`Table::write_ipc`].
     ///
     /// # Errors
-    /// [`Error::Unread`] if it is no Arrow stream, or has columns of other types than tables of
-    /// ours.
+    /// [`Error::Unread`] if it is not an Arrow stream, or has columns of other types than tables of
+    /// this crate.
     pub fn read_ipc(octets: &[u8]) -> Result<Self, Error> {
         let failed = |error: arrow_schema::ArrowError| Error::Unread(error.to_string());
         let reader = StreamReader::try_new(octets, None).map_err(failed)?;
@@ -159,7 +159,7 @@ impl Frame {
         Self::known(schema, reader.collect::<Result<_, _>>().map_err(failed)?)
     }
 
-    /// A table whose columns have types that [`Frame::values`] knows.
+    /// Creates a table if [`Frame::values`] supports the types of all columns.
     fn known(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self, Error> {
         let known = [DataType::UInt64, DataType::Int64, DataType::Float64, DataType::Boolean, DataType::Utf8];
         if let Some(field) = schema.fields().iter().find(|field| !known.contains(field.data_type())) {
@@ -169,22 +169,22 @@ impl Frame {
         Ok(Self { schema, batches })
     }
 
-    /// What is said of the whole table, such as the name of the sweep.
+    /// Metadata of the whole table, such as the name of the sweep.
     pub fn metadata(&self) -> BTreeMap<&str, &str> {
         self.schema.metadata().iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// There is none.
+    /// True without rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names of the columns and their units, `1` where there is none.
+    /// Names and units of the columns; unit `1` if there is none.
     pub fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         self.schema
             .fields()
@@ -192,7 +192,7 @@ impl Frame {
             .map(|field| (field.name().as_str(), field.metadata().get("unit").map_or("1", |unit| unit)))
     }
 
-    /// The values of a column; `None` if there is none of that name.
+    /// The values of a column; `None` if there is no such column.
     pub fn values(&self, name: &str) -> Option<Values> {
         let place = self.schema.index_of(name).ok()?;
         let arrays = self.batches.iter().map(|batch| batch.column(place));
@@ -215,16 +215,16 @@ impl Frame {
         })
     }
 
-    /// The table as Arrow's C stream interface has it: whoever reads it shares the memory.
+    /// Exports the table through Arrow's C stream interface. The reader shares the memory.
     pub fn stream(&self) -> FFI_ArrowArrayStream {
         let batches = self.batches.clone().into_iter().map(Ok);
         FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, self.schema.clone())))
     }
 
-    /// Names, types and units as Arrow's C data interface has them.
+    /// Names, types and units in the form of Arrow's C data interface.
     ///
     /// # Errors
-    /// [`Error::Table`], which would be a fault of ours.
+    /// [`Error::Table`], which would be a bug of this crate.
     pub fn schema(&self) -> Result<FFI_ArrowSchema, Error> {
         FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(|error| Error::Table(error.to_string()))
     }
@@ -232,7 +232,7 @@ impl Frame {
     /// Writes the table as [`Table::write_parquet`] does.
     ///
     /// # Errors
-    /// [`Error::Table`], with what the writer says.
+    /// [`Error::Table`] with the writer's message.
     pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<(), Error> {
         write::parquet(out, &self.schema, &mut self.batches.iter().cloned().map(Ok))
     }
@@ -240,7 +240,7 @@ impl Frame {
     /// Writes the table as [`Table::write_csv`] does.
     ///
     /// # Errors
-    /// [`Error::Table`], with what the writer says.
+    /// [`Error::Table`] with the writer's message.
     pub fn write_csv<W: Write>(&self, out: W) -> Result<(), Error> {
         write::csv(out, &self.schema, &mut self.batches.iter().cloned().map(Ok))
     }
@@ -248,14 +248,14 @@ impl Frame {
     /// Writes the table as [`Table::write_ipc`] does.
     ///
     /// # Errors
-    /// [`Error::Table`], with what the writer says.
+    /// [`Error::Table`] with the writer's message.
     pub fn write_ipc<W: Write>(&self, out: W) -> Result<(), Error> {
         write::ipc(out, &self.schema, &mut self.batches.iter().cloned().map(Ok))
     }
 }
 
 impl Table<'_> {
-    /// The table without the store, the sweep and the points that it was made of.
+    /// Copies the table, so that it no longer borrows from the store, the sweep and the points.
     ///
     /// # Errors
     /// As [`Table::batches`].

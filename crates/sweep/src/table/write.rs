@@ -1,4 +1,4 @@
-//! Batches as files: Parquet, CSV, Arrow. The same rows make the same octets.
+//! Writes batches as Parquet, CSV or Arrow files. Equal rows yield equal bytes.
 
 use std::io::Write;
 
@@ -30,7 +30,7 @@ pub(super) fn parquet<W: Write + Send>(
         .set_compression(Compression::SNAPPY)
         .set_dictionary_enabled(false);
     // A dictionary takes 20 kB while it is written, and a large network has a million metrics. Only
-    // texts are long enough to gain by it.
+    // texts are long enough to benefit.
     for field in schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8) {
         properties =
             properties.set_column_dictionary_enabled(ColumnPath::from(vec![field.name().clone()]), true);

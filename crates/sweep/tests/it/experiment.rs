@@ -1,5 +1,5 @@
-//! Sweeps of an experiment that no crate of ours knows: rows are what its points measure, wherever
-//! and whenever they were made.
+//! Tests of sweeps of an experiment that is defined here: rows equal the measurements of its
+//! points, regardless of where and when they were executed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,7 @@ transfer = [{ name = "file", kind = "tcp", from = "a", to = "b", bytes = "3 kB" 
 stop = "1 min"
 "#;
 
-/// Throws of dice, of which the scenario says nothing. One with a single side is the same in all
-/// runs.
+/// Throws of dice, independent of the scenario. Dice with a single side give equal runs.
 #[derive(Debug)]
 struct Dice {
     build: &'static str,
@@ -33,7 +32,7 @@ struct Dice {
 const DICE: &dyn Experiment = &Dice { build: "1" };
 const KNOWN: &[&dyn Experiment] = &[DICE];
 
-/// Runs that were made with this seed are counted.
+/// Runs with this seed are counted.
 const COUNTED: u64 = 4_242;
 static MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -136,7 +135,7 @@ fn read(text: &str) -> Result<Sweep, Error> {
     Sweep::new(Spec::parse("s.toml", &format!("experiment = \"dice\"\n{text}"), Path::new(""), KNOWN)?)
 }
 
-/// Makes what is due, and says how many runs that were.
+/// Executes what is due, and returns the number of runs.
 #[track_caller]
 fn run(sweep: &Sweep, store: &mut Store, shard: Shard) -> u64 {
     let points = sweep.all_points().expect("good points");
@@ -177,8 +176,8 @@ fn shards_jobs_and_interruptions_make_what_one_process_makes() {
     assert!(tables_of(&sweep, &sharded) == tables_of(&sweep, &whole));
     assert_eq!(run(&sweep, &mut sharded, Shard::ALL), 0);
 
-    // Some jobs go through another process, which knows the experiment by its name alone; then all
-    // is stopped; the rest is made here.
+    // Some jobs go through another process, which knows the experiment only by name; then
+    // everything is stopped, and the rest is executed here.
     let (points, mut far) = (sweep.all_points().unwrap(), Store::in_memory());
     for job in sweep.jobs(&points, &far, Shard::ALL, 3).unwrap().iter().step_by(2) {
         let job = Job::from_json(&job.to_json(), KNOWN).unwrap();
@@ -206,7 +205,7 @@ fn a_worker_refuses_an_experiment_that_is_not_its_own() {
     assert!(Job::from_json(&other, KNOWN).unwrap_err().to_string().contains("unknown key `dies`"));
 }
 
-/// Every way to say a point leads to the same rows, and nothing else does.
+/// Equivalent spellings of a point lead to the same rows, and nothing else does.
 #[test]
 fn a_row_belongs_to_the_parameters_the_experiment_and_its_build() {
     let address = |sweep: &Sweep| {
@@ -218,7 +217,7 @@ fn a_row_belongs_to_the_parameters_the_experiment_and_its_build() {
     assert_eq!(address(&read("").unwrap()).0, two, "the default, said or not");
     let assigned = Sweep::new(Spec::assigned(DICE, &["dice=2"]).unwrap()).unwrap();
     assert_eq!(address(&assigned).0, two);
-    // The scenario is the same: only the meter knows of the dice.
+    // The scenario is the same: only the metrics depend on the dice.
     let (three, same) = address(&read("[set]\ndice = 3\n").unwrap());
     assert!(three != two && same == hash);
     const REBUILT: &[&dyn Experiment] = &[&Dice { build: "2" }];
@@ -287,7 +286,7 @@ fn the_last_assignment_is_the_fastest_axis() {
     assert_eq!(said, ["1d4", "2d4", "1d6", "2d6"]);
 }
 
-/// What is refused before anything is run, and how.
+/// Errors before anything is run.
 #[track_caller]
 fn refuse(text: &str, expected: Expect) {
     let spec = Spec::parse("s.toml", text, Path::new(""), KNOWN);
@@ -367,7 +366,7 @@ fn what_a_spec_says_wrong_is_shown_where() {
     .assert_eq(&both.to_string());
 }
 
-/// What is wrong with a run shows when it is made.
+/// An invalid run is detected only when it is executed.
 #[test]
 fn runs_that_cannot_be_made_end_the_sweep() {
     let failed = |sides: u64| {
@@ -387,7 +386,7 @@ fn runs_that_cannot_be_made_end_the_sweep() {
 }
 
 proptest! {
-    /// Whatever is measured is in the store, and nothing else.
+    /// The store contains all measurements and nothing else.
     #[test]
     fn rows_are_what_points_measure(dice in 0u64..12, sides in 1u64..12, seed: u64, runs in 1u64..4) {
         let mut spec = Spec::assigned(DICE, &[format!("dice={dice}"), format!("sides={sides}")]).unwrap();

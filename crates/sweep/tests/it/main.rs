@@ -1,4 +1,4 @@
-//! Sweeps, their store and their tables.
+//! Tests of sweeps, their store and their tables.
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 

@@ -1,4 +1,4 @@
-//! Rows that nobody keeps.
+//! Tests of a store in memory.
 
 use std::path::Path;
 

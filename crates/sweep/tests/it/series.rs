@@ -1,4 +1,4 @@
-//! Time series of sweeps.
+//! Tests of time series of sweeps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +47,7 @@ fn with(sweep: Sweep, series: Series) -> Result<Sweep, Error> {
     sweep.with_series(series, &points)
 }
 
-/// Makes what is due: how many runs, and the table.
+/// Executes what is due. Returns the number of runs and the table.
 fn done(sweep: &Sweep, place: &Path) -> (u64, Vec<u8>) {
     let points = sweep.all_points().expect("points");
     let mut store = Store::open(place.join("rows")).expect("a store");
@@ -74,8 +74,8 @@ fn numbers(frame: &Frame, name: &str) -> Vec<f64> {
     }
 }
 
-/// Each run has the rows that a sampler of that run alone has, behind what tells it apart; results
-/// are those of a sweep without.
+/// Each run has the rows that a sampler of that run alone yields, preceded by its identifying
+/// columns. Results equal those of a sweep without time series.
 #[test]
 fn files_have_what_a_run_alone_says() {
     let place = place();
@@ -117,7 +117,7 @@ fn files_have_what_a_run_alone_says() {
     assert!(!place.path().join("series/radios").exists());
 }
 
-/// What is missing is made again, and nothing else; what was begun and not ended counts as missing.
+/// Only missing files are written again; an incomplete run counts as missing.
 #[test]
 fn a_sweep_goes_on_with_the_files_that_are_missing() {
     let place = place();
@@ -157,7 +157,7 @@ fn what_cannot_be_written_ends_the_sweep_with_its_name() {
     assert!(matches!(with(self::sweep(place.path()), taken).unwrap_err(), Error::Store { .. }));
 }
 
-/// A folder has the series of the same points at one interval; runs may become more.
+/// A folder has the series of the same points at one interval; the number of runs may grow.
 #[test]
 fn a_folder_is_of_one_table() {
     let place = place();
@@ -179,7 +179,7 @@ fn a_folder_is_of_one_table() {
     assert!(with(large, series(place.path(), Format::Csv)).unwrap_err().to_string().contains("too large"));
 }
 
-/// Points that mean the same have files of their own.
+/// Points with equal meaning have separate files.
 #[test]
 fn equal_points_have_series_each() {
     let place = place();

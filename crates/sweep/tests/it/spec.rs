@@ -1,4 +1,4 @@
-//! What a spec file may say, and what it is told when it says something else.
+//! Tests of valid spec files, and of the errors of invalid ones.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn read(text: &str) -> Result<Sweep, Error> {
     Sweep::new(Spec::parse_for("s.toml", text, Source::new("n.toml", NETWORK), Path::new(""))?)
 }
 
-/// The error of a spec, wherever it is found.
+/// The error of a spec, wherever it is detected.
 #[track_caller]
 fn refused(text: &str, expected: Expect) {
     let error = read(text).and_then(|sweep| sweep.all_points()).map(drop).expect_err("it is wrong");
@@ -82,8 +82,7 @@ fn the_scenario_s_own_axes_belong_to_the_grid() {
     assert_eq!(Sweep::new(spec).unwrap().points(), 16);
 }
 
-/// What the spec says of a path takes the place of an axis in the scenario's own `[sweep]`,
-/// whichever way it says so.
+/// A path in the spec replaces an axis in the scenario's own `[sweep]`, in whichever table it is.
 #[test]
 fn the_spec_takes_the_place_of_the_scenarios_own_axis() {
     let scenario = || Source::new("n.toml", format!("{NETWORK}\n[sweep]\n\"link.0.loss\" = [0.0, 0.1]\n"));
@@ -101,7 +100,7 @@ fn the_spec_takes_the_place_of_the_scenarios_own_axis() {
     }
 }
 
-/// A value that is wrong is refused where it stands, be it the spec or the scenario.
+/// A wrong value is reported where it stands, in the spec or in the scenario.
 #[test]
 fn a_wrong_value_of_the_scenarios_own_axis_is_refused_in_the_scenario() {
     let text = format!("{NETWORK}\n[sweep]\n\"link.0.loss\" = [0.0, \"200 %\"]\n");
@@ -380,7 +379,7 @@ fn a_scenario_that_is_not_there_is_named() {
     }
 }
 
-/// The parameters of all points, one after another.
+/// The parameters of all points, in order.
 fn points(text: &str) -> Vec<String> {
     let sweep = read(text).unwrap_or_else(|error| panic!("{error}"));
     sweep.all_points().unwrap_or_else(|error| panic!("{error}"));
@@ -392,8 +391,8 @@ fn points(text: &str) -> Vec<String> {
     (0..sweep.points()).map(values).collect()
 }
 
-/// Two axes of three values each make three points, not nine; with an axis of the grid they are
-/// combined.
+/// Two zipped axes of three values each make three points, not nine; they are combined with an axis
+/// of the grid.
 #[test]
 fn axes_that_vary_together_are_one_axis() {
     let zip = "[[zip]]\n\"link.cable.loss\" = [0.0, 0.1, 0.2]\n\"link.cable.delay\" = [\"1 ms\", \"2 ms\", \"3 ms\"]\n";
@@ -407,7 +406,7 @@ fn axes_that_vary_together_are_one_axis() {
         points(&both)[..2].join(" "),
         "delay=\"1 ms\" loss=0.0 network.ip=4 delay=\"1 ms\" loss=0.0 network.ip=6"
     );
-    // The spec takes the place of the scenario's own axis here too.
+    // The spec replaces the scenario's own axis here too.
     let own = Source::new("n.toml", format!("{NETWORK}\n[sweep]\n\"link.cable.loss\" = [0.5, 0.6]\n"));
     let spec = Spec::parse_for("s.toml", zip, own, Path::new("")).expect("it is one");
     assert_eq!(Sweep::new(spec).expect("it is one").points(), 3);

@@ -1,4 +1,4 @@
-//! What is done, however those who did it have ended.
+//! Tests of the store, including writers that were killed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use anabranch_sweep::{Address, Error, Row, Store};
 use anabranch_testkit::netns;
 use anabranch_testkit::tmpfs::Tmpfs;
 
-/// A row that differs from all others in address and values; every third has another schema.
+/// A row that differs from all others in address and values; every third row has another schema.
 fn row(number: u8) -> Row {
     let value = |i: u8| Metric {
         value: (i != number % 5).then(|| f64::from(number) + f64::from(i) / 7.0),
@@ -24,7 +24,7 @@ fn rows(numbers: impl IntoIterator<Item = u8>) -> Vec<Row> {
     numbers.into_iter().map(row).collect()
 }
 
-/// What is there of the first hundred rows.
+/// The numbers of the first hundred rows that are present.
 fn numbers(store: &Store) -> Vec<u8> {
     let there = |number: &u8| {
         let found = store.get(&Address([*number; 32]));
@@ -81,7 +81,7 @@ fn a_log_that_ends_anywhere_loses_its_last_rows_and_nothing_else() {
         assert_eq!(there, (0..there.len() as u8).collect::<Vec<_>>(), "{end}");
         assert!(there.len() >= before, "{end}");
         before = there.len();
-        // Whoever goes on cuts the torn end off, and nothing is lost or doubled.
+        // The next writer truncates the incomplete end; nothing is lost or duplicated.
         let mut store = store;
         store.append(&rows(0..8)).unwrap();
         drop(store);
@@ -125,7 +125,7 @@ fn two_at_once_write_a_log_each_and_read_each_other_s() {
     two.refresh().unwrap();
     assert_eq!((numbers(&one), numbers(&two)), ((0..7).collect(), (0..7).collect()));
     drop(one);
-    // A third takes what the first has left.
+    // A third store takes over the log that the first one has released.
     let mut three = Store::open(folder.path()).unwrap();
     three.append(&rows(7..9)).unwrap();
     two.refresh().unwrap();
@@ -162,7 +162,7 @@ fn a_full_disk_is_said_and_what_was_done_is_kept() {
     assert_eq!((again.torn(), again.len()), (0, usize::from(kept) + 8));
 }
 
-/// A log without builds is of a program that did not tell them apart.
+/// A log without builds was written by a program that did not record them.
 #[test]
 fn rows_of_other_builds_are_kept_and_not_used() {
     let folder = tempfile::tempdir().unwrap();

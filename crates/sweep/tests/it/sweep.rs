@@ -1,4 +1,4 @@
-//! Sweeps from spec to table: what a row says must not depend on who made it, where and when.
+//! Tests of sweeps from spec to table: a row must not depend on who executed it, where and when.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -64,7 +64,7 @@ fn sweep(spec: &str) -> Sweep {
         .expect("a good spec")
 }
 
-/// Makes what is due, and says how many runs that were.
+/// Executes what is due, and returns the number of runs.
 #[track_caller]
 fn run(sweep: &Sweep, folder: &Path, threads: usize, shard: Shard) -> u64 {
     let mut store = Store::open(folder).expect("a folder");
@@ -80,7 +80,7 @@ fn run(sweep: &Sweep, folder: &Path, threads: usize, shard: Shard) -> u64 {
     outcome.made
 }
 
-/// CSV, Parquet and Arrow of all that is there.
+/// CSV, Parquet and Arrow of everything in the store.
 #[track_caller]
 pub(crate) fn tables_of(sweep: &Sweep, store: &Store) -> [Vec<u8>; 3] {
     let points = sweep.all_points().expect("good points");
@@ -93,7 +93,7 @@ pub(crate) fn tables_of(sweep: &Sweep, store: &Store) -> [Vec<u8>; 3] {
     files
 }
 
-/// The same of a folder.
+/// CSV, Parquet and Arrow of a folder.
 #[track_caller]
 fn tables(sweep: &Sweep, folder: &Path) -> [Vec<u8>; 3] {
     tables_of(sweep, &Store::open(folder).expect("good points"))
@@ -103,7 +103,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Undisturbed, with one thread.
+/// Executed without interruption on one thread.
 fn reference(sweep: &Sweep) -> [Vec<u8>; 3] {
     let folder = folder();
     run(sweep, folder.path(), 1, Shard::ALL);
@@ -202,7 +202,7 @@ fn what_is_done_is_not_done_again() {
     let larger = sweep(&larger);
     assert_eq!(run(&larger, folder.path(), 2, Shard::ALL), 9 + 3 * 5);
     assert!(tables(&larger, folder.path()) == reference(&larger));
-    // The first spec finds its own rows, and those alone.
+    // The first spec finds only its own rows.
     assert!(tables(&small, folder.path()) == reference(&small));
 }
 
@@ -232,13 +232,14 @@ fn runs_are_added_until_the_mean_is_known_well_enough() {
     run(&sweep, folder.path(), 2, Shard::ALL);
     let (points, store) = (sweep.all_points().unwrap(), Store::open(folder.path()).unwrap());
     let standing: Vec<_> = points.iter().map(|point| sweep.standing(point, &store)).collect();
-    // Without losses every run is the same. With the most, forty are not enough.
+    // Without losses every run is equal. With the highest loss, forty runs are not enough.
     assert_eq!((standing[0].runs, standing[0].met), (4, Some(true)));
     assert_eq!((standing[2].runs, standing[2].met), (40, Some(false)));
     assert!(4 < standing[1].runs && standing[1].runs < 40 && standing[1].met == Some(true), "{standing:?}");
     let table = Table::new(&sweep, &points, &store).unwrap();
     assert_eq!(table.unmet(), [2]);
-    // A tighter spec goes on from these runs, a looser one needs fewer of them and shows no more.
+    // A stricter spec continues from these runs; a looser one needs fewer of them and shows no
+    // more.
     let loose = self::sweep(&ENOUGH.replace("58 %", "500 %"));
     assert_eq!(run(&loose, folder.path(), 2, Shard::ALL), 0);
     assert!(tables(&loose, folder.path()) == reference(&loose));
@@ -260,8 +261,8 @@ fn a_worker_refuses_what_is_not_for_it() {
     assert!(Shard::new(0, 4).is_err());
 }
 
-/// Without a pool, run by run: the same rows, of all kinds of specs, and what is done is not done
-/// again.
+/// Sequential execution without a pool yields the same rows for all kinds of specs, and does not
+/// repeat finished runs.
 #[test]
 fn one_thread_alone_makes_the_same_rows() {
     for spec in [GRID, ENOUGH, ""] {
@@ -279,7 +280,7 @@ fn one_thread_alone_makes_the_same_rows() {
         assert!(made[0] > 0 && made[1] == 0, "{made:?}");
         assert_eq!(tables_of(&sweep, &store), reference(&sweep));
     }
-    // The caller is asked between slices of a run, and may stop it.
+    // The caller is called between slices of a run, and may stop it.
     let (sweep, watch) = (sweep(GRID), Watch::default());
     let points = sweep.all_points().expect("good points");
     let stop = || watch.cancel.store(true, Ordering::Relaxed);

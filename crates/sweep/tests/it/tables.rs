@@ -1,9 +1,9 @@
-//! What writing a table takes.
+//! Tests of the memory needed to write a table.
 
 use anabranch_sweep::table::{Column, Frame, Values};
 use anabranch_testkit::counting::octets;
 
-/// A network of thousands of nodes has a million metrics, and a row for each of a few runs.
+/// A network of thousands of nodes has a million metrics, with one row for each of a few runs.
 #[test]
 fn a_column_of_a_wide_table_takes_a_few_kilobytes_while_it_is_written() {
     const COLUMNS: u64 = 2_000;

@@ -1,8 +1,8 @@
-//! Reads a [`Node`] as a type of serde's.
+//! Deserialises a [`Node`] with serde.
 //!
-//! TOML's own deserialiser does so too, but serves types that want to know their place or are
-//! dates: it compiles each struct three times and each enum twice. A scenario has hundreds of
-//! types, and code generation is most of a build.
+//! The deserialiser of the `toml` crate also supports types that want their position, and dates. It
+//! therefore compiles each struct three times and each enum twice. A scenario has hundreds of
+//! types, and their code generation would dominate build time.
 
 #[cfg(test)]
 mod tests;
@@ -23,17 +23,17 @@ use super::{Node, Tree};
 
 type Result<T, E = ReadError> = std::result::Result<T, E>;
 
-/// What does not fit, and where it stands.
+/// A deserialisation error with its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// What is wrong, in serde's words.
+    /// Serde's message.
     pub message: String,
-    /// The bytes of the text that are wrong; `None` for the text as a whole.
+    /// Byte range of the wrong text; `None` for the text as a whole.
     pub span: Option<Range<usize>>,
 }
 
 impl ReadError {
-    /// The error at the innermost value that has a place.
+    /// Sets the position unless an inner value has set it.
     fn within(self, span: Range<usize>) -> Self {
         Self { span: self.span.or(Some(span)), ..self }
     }
@@ -59,18 +59,18 @@ impl serde::de::Error for ReadError {
     }
 }
 
-/// Reads a value.
+/// Deserialises a value.
 ///
 /// # Errors
-/// What does not fit, at the innermost value that is wrong.
+/// The first mismatch, at the innermost wrong value.
 pub fn read<'s, T: Deserialize<'s>>(node: &Node<'s>) -> Result<T> {
     NodeReader(node).read(PhantomData)
 }
 
-/// Reads a whole text.
+/// Deserialises a whole text.
 ///
 /// # Errors
-/// What does not fit, at the innermost value that is wrong; a key that is missing has no place.
+/// The first mismatch, at the innermost wrong value; a missing key has no position.
 pub fn read_tree<'s, T: Deserialize<'s>>(tree: &Tree<'s>) -> Result<T> {
     T::deserialize(MapAccessDeserializer::new(Entries::of(tree.get_ref())))
 }
@@ -101,12 +101,12 @@ fn unexpected<'a>(value: &'a DeValue<'_>) -> Unexpected<'a> {
     }
 }
 
-/// Deserialises a value.
+/// Deserialises one value.
 #[derive(Clone, Copy)]
 struct NodeReader<'t, 's>(&'t Node<'s>);
 
 impl<'de> NodeReader<'_, 'de> {
-    /// Reads the value; an error that has no place yet is the value's.
+    /// Reads the value and sets its position on errors that have none yet.
     fn read<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value> {
         seed.deserialize(self).map_err(|error| error.within(self.0.span()))
     }
@@ -132,7 +132,7 @@ impl<'de> Deserializer<'de> for NodeReader<'_, 'de> {
         }
     }
 
-    // What is absent is no value; what is there is some.
+    // A missing value is `None`; a present one is `Some`.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         visitor.visit_some(self)
     }
@@ -141,7 +141,7 @@ impl<'de> Deserializer<'de> for NodeReader<'_, 'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    // A struct is a table alone: a list would be read as its fields in their order.
+    // A struct must be a table: a list would be read as its fields in order.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -192,7 +192,7 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 
 type Key<'s> = Spanned<DeString<'s>>;
 
-/// The entries of a table; of one with a single entry, the variant of an enum.
+/// The entries of a table. For an enum, the table has one entry, the variant.
 struct Entries<'t, 's> {
     rest: toml::map::Iter<'t, Key<'s>, Node<'s>>,
     value: Option<&'t Node<'s>>,

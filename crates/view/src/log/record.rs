@@ -166,7 +166,8 @@ pub struct State {
     pub srtt: u64,
     /// Window advertised by the peer, in bytes.
     pub peer_window: u64,
-    /// Bytes sent and not acknowledged.
+    /// Bytes sent and not acknowledged: the FlightSize of RFC 5681. Those that selective
+    /// acknowledgements name count until a cumulative one covers them.
     pub in_flight: u64,
     /// Bytes written and not sent.
     pub unsent: u64,

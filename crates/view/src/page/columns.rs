@@ -91,6 +91,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.differences("packet.seq", F64, packets, |s| s.packet.seq - first(s).0);
     p.plain("packet.len", U32, packets, |s| s.packet.len);
     p.differences("packet.ack", F64, packets, |s| s.packet.ack - first(s).1);
+    p.plain("packet.fresh", U32, packets, |s| s.fresh);
     p.plain("packet.again", U8, packets, |s| s.again.into());
     p.plain("packet.maker", U32, packets, |s| s.packet.maker.map_or(0, |maker| u64::from(maker) + 1));
 
@@ -136,6 +137,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.differences("change.at", F64, changes, |c| c.at as i64);
     p.plain("change.what", U8, changes, |c| c.what.into());
     p.plain("change.index", U32, changes, |c| c.index.into());
+    p.plain("change.value", F64, changes, |c| c.value);
 
     // The map shows no more than millimetres.
     let legs = &replay.legs;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_wire::eventlog::{frame, incident, reason, stream};
+use anabranch_wire::eventlog::{frame, incident, packet as flag, reason, stream};
 
 use super::repair::{Loss, Place, Repair};
 use super::{Change, Chunk, Fate, Flight, Happening, Leg, OnAir, Part, Replay, Seen};
@@ -95,6 +95,7 @@ impl Collector {
         replay.flights.sort_by_key(|f| (f.sent, f.packet, f.link));
         replay.frames.sort_by_key(|f| (f.start, f.end, f.frame.from));
         replay.states.sort_by_key(|(flow, at, _)| (*flow, *at));
+        count_fresh(replay);
         if self.part.from > 0 {
             forget_before(replay, self.part.from);
         }
@@ -114,8 +115,8 @@ impl Collector {
             again = highest.is_some_and(|highest| packet.seq < highest);
             *highest = Some(highest.map_or(end, |highest| highest.max(end)));
         }
-        // The time is unknown until the packet's first event, which follows.
-        self.replay.packets.push(Seen { packet, made: UNKNOWN, done: None, again });
+        // The event that is about it follows: its time is not known yet.
+        self.replay.packets.push(Seen { packet, made: UNKNOWN, done: None, again, fresh: 0 });
     }
 
     /// Index of a packet; `None` if the log does not describe it.
@@ -186,7 +187,7 @@ impl Collector {
                 self.replay.chunks.push(Chunk { at, flow, written_at, offset, len });
             }
             Event::Incident { what, index, value } => {
-                self.replay.changes.push(Change { at, what, index });
+                self.replay.changes.push(Change { at, what, index, value });
                 if let Some(text) = self.incident_words(what, index, value) {
                     self.note(None, text);
                 }
@@ -298,7 +299,46 @@ fn stream_words(what: u8) -> &'static str {
     }
 }
 
-/// Removes what ended before `from`, and packets that nothing refers to any more.
+/// Counts the bytes that each packet brought to its destination first.
+fn count_fresh(replay: &mut Replay) {
+    let packets = &mut replay.packets;
+    let arrived = |(i, seen): (usize, &Seen)| seen.done.map(|at| (at, i));
+    let mut order: Vec<(u64, usize)> = packets.iter().enumerate().filter_map(arrived).collect();
+    order.sort_unstable();
+    // Data that has arrived, by flow: ranges that neither overlap nor touch, by their beginnings.
+    let mut ranges: Vec<BTreeMap<i64, i64>> = vec![BTreeMap::new(); replay.flows.len()];
+    for (_, i) in order {
+        let packet = packets[i].packet;
+        packets[i].fresh = if packet.flags & flag::TCP == 0 {
+            packet.wire_len
+        } else {
+            add_range(
+                &mut ranges[packet.flow as usize],
+                packet.seq,
+                packet.seq.saturating_add(packet.len as i64),
+            )
+        };
+    }
+}
+
+/// Adds a range to others; how much of it was in none of them.
+fn add_range(ranges: &mut BTreeMap<i64, i64>, mut start: i64, mut end: i64) -> u64 {
+    let mut fresh = end - start;
+    if fresh == 0 {
+        return 0;
+    }
+    while let Some((&first, &last)) = ranges.range(..=end).next_back().filter(|(_, last)| **last >= start) {
+        // The range grows by what it takes in. As the others do not overlap each other, the rest of
+        // them overlap the range as it was at first only.
+        fresh -= last.min(end) - first.max(start);
+        (start, end) = (start.min(first), end.max(last));
+        ranges.remove(&first);
+    }
+    ranges.insert(start, end);
+    fresh as u64
+}
+
+/// Forgets what was over before a time, and the packets that nothing is left of.
 fn forget_before(replay: &mut Replay, from: u64) {
     replay.flights.retain(|f| f.end >= from);
     replay.frames.retain(|f| f.end >= from);

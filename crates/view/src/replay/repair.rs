@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anabranch_wire::eventlog::{frame, packet as flag};
 
-use super::{Chunk, Replay, Seen};
+use super::{Chunk, Replay, SECOND, Seen};
 
 /// Place of a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -319,6 +319,3 @@ impl<'a> Index<'a> {
         Some((at, Repair::Session { flow, at }))
     }
 }
-
-/// A second in nanoseconds.
-const SECOND: u64 = 1_000_000_000;

@@ -78,6 +78,63 @@ fn a_packet_that_is_lost_is_repaired_by_its_copy() {
     assert_eq!(replay.at(156).arrived, 2);
 }
 
+/// Bytes 0 to 10 arrive, 20 to 30, 5 to 25 and, again, 0 to 10: each byte counts once.
+#[test]
+fn bytes_that_arrive_again_are_not_fresh() {
+    let mut log = head();
+    let mut before = 0_i64;
+    for (seq, len) in [(0, 10), (20, 10), (5, 20), (0, 10), (40, 10)] {
+        let difference = seq - before;
+        before = seq;
+        log.extend([6, 2, 0, 1, 50, 0, (difference << 1 ^ difference >> 63) as u8, len, 9]);
+        log.extend([16, 1, 0, 2]);
+        // The last one does not arrive.
+        log.extend(if seq == 40 { vec![18, 5, 0, 2, 1] } else { vec![17, 5, 0, 2] });
+    }
+    // A datagram of 70 bytes, on a flow of its own.
+    log.extend([4, 0, 2, 17, 80, 81, 6, 2, 2, 0, 70, 0, 16, 1, 0, 2, 17, 5, 0, 2]);
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    let fresh: Vec<u64> = replay.packets.iter().map(|seen| seen.fresh).collect();
+    assert_eq!(fresh, [10, 10, 10, 0, 0, 70]);
+    let page = anabranch_view::page::html(&replay);
+    assert!(page.contains(r#""name":"packet.fresh","octets":6,"rows":6"#), "{page}");
+}
+
+/// Packets of 50 bytes at 1 Mbit/s take 400 µs each. The second begins at another rate, and a
+/// failure cuts it.
+#[test]
+fn a_link_is_busy_while_it_transmits() {
+    let mut log = head();
+    log.extend(data(0));
+    log.extend([16, 0, 0, 2]);
+    log.extend(data(10));
+    // 2 ms later; 2 Mbit/s since 1 ms.
+    log.extend([25, 0xc0, 0x84, 0x3d, 4, 0, 0x80, 0x89, 0x7a]);
+    log.extend([16, 0xc0, 0x84, 0x3d, 0, 2]);
+    log.extend([18, 0xa0, 0x8d, 0x06, 0, 2, 2]);
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    assert_eq!((replay.changes[0].value, replay.flights[1].leaves), (2_000_000, 2_000_000));
+    let busy = |time| (replay.busy(0, time), replay.busy(1, time));
+    assert_eq!(busy(0), (0, 0));
+    assert_eq!(busy(300_000), (300_000, 0));
+    assert_eq!(busy(2_000_000), (400_000, 0));
+    assert_eq!(busy(2_050_000), (450_000, 0));
+    // 100 µs until the failure, of 200 µs.
+    assert_eq!(busy(9_000_000), (500_000, 0));
+}
+
+/// The link over the air is as busy as its frames take.
+#[test]
+fn a_radio_link_is_busy_while_its_frames_are_on_the_air() {
+    let mut log = moving();
+    // 20 ns until 100 and 30 ns until 150, the second the other way.
+    log.extend([21, 30, 0, 2, 0, 1, 20, 12, 0, 0]);
+    log.extend([21, 50, 1, 1, 1, 1, 30, 12]);
+    let mut replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    replay.links.iter_mut().for_each(|link| link.over = Medium::Ieee802154);
+    assert_eq!((replay.busy(0, 90), replay.busy(0, 200), replay.busy(1, 200)), (10, 20, 30));
+}
+
 #[track_caller]
 fn damaged(octets: &[u8], expected: &str) {
     let mut log = head();

@@ -2,5 +2,7 @@
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 
+mod idle;
+mod layout;
 mod log;
 mod picture;

@@ -34,7 +34,8 @@ fn every_packet_moves_once_and_what_is_lost_gets_a_cross() {
     let document = Document::parse(&text).expect("it is XML");
     let moves: Vec<Node> = document.descendants().filter(|node| node.has_tag_name("animateMotion")).collect();
     assert_eq!(moves.len(), replay.flights.len());
-    // Sent 5 to 55 (lost half-way), 105 to 115 and 116 to 156, of 156 ns; 8 % are the rest at the end.
+    // Sent 5 to 55 (lost half-way), 105 to 115 and 116 to 156, of 156 ns; 8 % are the rest at the
+    // end.
     let share = |at: f64| (at / 156.0 * 0.92 * 1e4).round() / 1e4;
     for (node, (leaves, end, reach)) in
         moves.iter().zip([(5.0, 55.0, 0.5), (105.0, 115.0, 1.0), (116.0, 156.0, 1.0)])

@@ -1,14 +1,14 @@
-//! Meaning to octets.
+//! Writes messages.
 
 use alloc::vec::Vec;
 
 use super::{MAX_PREFIX_SIZE, Message, RouteError, RouteReply, RouteRequest, extension, flag, kind};
 
-/// Why a message cannot be said in octets.
+/// Why a message cannot be encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// [`RouteReply::prefix_size`] is more than five bits can say.
+    /// [`RouteReply::prefix_size`] does not fit into five bits.
     #[error("prefix size {0} is more than 31")]
     PrefixSize(u8),
     /// [`RouteError::unreachable`] is empty or has more than 255 entries.
@@ -16,7 +16,7 @@ pub enum EmitError {
     Destinations(usize),
 }
 
-/// Appends the UDP payload that `message` is to `out`; on an error `out` is as it was.
+/// Appends `message` to `out` as a UDP payload. On error, `out` is unchanged.
 pub fn emit(message: &Message, out: &mut Vec<u8>) -> Result<(), EmitError> {
     match message {
         Message::Request(request) => emit_request(request, out),

@@ -1,4 +1,4 @@
-//! Octets to meaning.
+//! Parses messages.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,26 +10,26 @@ use super::{
 };
 use crate::reader::Reader;
 
-/// A message that was read.
+/// The result of [`parse`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Parsed {
-    /// What it says.
+    /// The message.
     pub message: Message,
-    /// Extensions that were skipped, since their type is not known here.
+    /// Number of extensions skipped because their type is unknown.
     pub unknown_extensions: usize,
 }
 
-/// Which field a message was refused for.
+/// The field that made [`parse`] refuse a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// The type: not one of the four, and such a message is ignored, or not there.
+    /// The type is missing or unknown. RFC 3561 has a receiver ignore unknown types.
     Kind,
-    /// The message is shorter than its type says.
+    /// The message is shorter than its type requires.
     Body,
-    /// The number of destinations of a route error: none, or more than there are octets for.
+    /// The number of destinations in a route error is 0, or exceeds the bytes that follow.
     Destinations,
-    /// An extension runs past the end, has a wrong length, or may not be skipped and is not known.
+    /// An extension runs past the end, has a wrong length, or is unknown and must not be skipped.
     Extension,
 }
 
@@ -44,18 +44,17 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not an AODV message that is understood.
+/// The bytes are not a valid AODV message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an AODV message")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins.
+    /// Offset of that field in bytes.
     pub offset: usize,
 }
 
-/// Reads the UDP payload `octets`. Reserved bits are not looked at, nor is what follows an error or
-/// an RREP-ACK.
+/// Parses a UDP payload. Ignores reserved bits and any bytes after an RERR or an RREP-ACK.
 pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
     let mut reader = Reader::new(octets);
     let kind = reader.u8().ok_or(ParseError { field: Field::Kind, offset: 0 })?;
@@ -66,7 +65,8 @@ pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
             let extensions = read_extensions(&mut reader)?;
             Ok(Parsed {
                 message: Message::Request(request),
-                // The Hello interval belongs to RREPs.
+                // The Hello interval belongs to RREPs, so an RREQ that has one counts it as
+                // unknown.
                 unknown_extensions: extensions.unknown + usize::from(extensions.hello_interval.is_some()),
             })
         }
@@ -81,6 +81,7 @@ pub fn parse(octets: &[u8]) -> Result<Parsed, ParseError> {
             Ok(Parsed { message, unknown_extensions: 0 })
         }
         kind::REPLY_ACK => {
+            // The reserved byte.
             reader.u8().ok_or(cut_off)?;
             Ok(Parsed { message: Message::ReplyAck, unknown_extensions: 0 })
         }
@@ -126,6 +127,7 @@ fn read_error(reader: &mut Reader<'_>) -> Result<RouteError, ParseError> {
     let cut_off = ParseError { field: Field::Body, offset: 1 };
     let [flags, _reserved, count] = reader.take().ok_or(cut_off)?;
     let wrong = ParseError { field: Field::Destinations, offset: 3 };
+    // The count comes from the network, so the bytes present limit the allocation.
     let mut unreachable = Vec::with_capacity(usize::from(count).min(reader.rest().len() / UNREACHABLE_LEN));
     for _ in 0..count {
         let destination = read_address(reader).ok_or(wrong)?;
@@ -143,7 +145,7 @@ struct Extensions {
     unknown: usize,
 }
 
-/// Of two extensions of one type the last counts.
+/// If a type occurs twice, the last extension wins.
 fn read_extensions(reader: &mut Reader<'_>) -> Result<Extensions, ParseError> {
     let mut extensions = Extensions { hello_interval: None, unknown: 0 };
     while !reader.rest().is_empty() {
@@ -174,5 +176,5 @@ fn read_address(reader: &mut Reader<'_>) -> Option<Ipv4Addr> {
     reader.take::<4>().map(Ipv4Addr::from)
 }
 
-/// Octets of one [`Unreachable`].
+/// Length of one [`Unreachable`] in bytes.
 const UNREACHABLE_LEN: usize = 8;

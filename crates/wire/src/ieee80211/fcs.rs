@@ -1,7 +1,7 @@
 //! The frame check sequence.
 
-/// The CRC-32 of a frame without its FCS (7.1.3.7), which is that of Ethernet. The low octet is
-/// sent first.
+/// Computes the CRC-32 of a frame without its FCS (7.1.3.7), the CRC-32 of Ethernet. The low byte
+/// is sent first.
 pub fn fcs(octets: &[u8]) -> u32 {
     !octets.iter().fold(!0, |crc: u32, octet| TABLE[usize::from(crc as u8 ^ octet)] ^ crc >> 8)
 }
@@ -9,7 +9,7 @@ pub fn fcs(octets: &[u8]) -> u32 {
 /// The polynomial with its bits in the order of transmission.
 const REFLECTED: u32 = 0xedb8_8320;
 
-/// What eight steps of the shift register make of each octet.
+/// The CRC of each byte value: eight steps of the shift register.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut octet = 0;

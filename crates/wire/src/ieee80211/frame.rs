@@ -1,4 +1,4 @@
-//! Meaning to octets and back.
+//! Writes and parses frames.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,30 +6,30 @@ use core::fmt;
 use super::{Address, FCS_LEN, Frame, Header, MAX_DURATION, fcs};
 use crate::reader::Reader;
 
-/// Which field a frame was refused for.
+/// The field that made [`parse`] refuse a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// Frame control, duration, an address and FCS do not fit into the octets that are there.
+    /// The frame is too short for frame control, duration, an address and the FCS.
     Frame,
-    /// Protocol version: not 0.
+    /// The protocol version is not 0.
     Version,
-    /// Type and subtype: neither data, nor RTS, CTS or acknowledgement.
+    /// The type and subtype are none of data, RTS, CTS and acknowledgement.
     Kind,
-    /// A flag of frame control that has no place in an ad hoc network of ours: to or from an access
-    /// point, fragments, power save, more data, protection, order.
+    /// A frame control flag that ad hoc networks here do not use: to or from an access point,
+    /// fragments, power save, more data, protection, order.
     Flags,
-    /// Duration: no time, since the highest bit is set.
+    /// The highest bit of the duration is set, so it is not a time.
     Duration,
     /// The header runs past the end of the frame.
     Header,
-    /// A fragment that is not the first.
+    /// The frame is a fragment other than the first.
     Fragment,
-    /// LLC and SNAP: not those of RFC 1042.
+    /// LLC and SNAP headers are not those of RFC 1042.
     Snap,
-    /// A control frame that is longer than it can be.
+    /// A control frame is longer than its type allows.
     Length,
-    /// The frame check sequence is not that of the octets before it.
+    /// The frame check sequence does not match the bytes before it.
     Fcs,
 }
 
@@ -50,35 +50,35 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not a frame that is understood.
+/// The bytes are not a valid frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an 802.11 frame")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins.
+    /// Offset of that field in bytes.
     pub offset: usize,
 }
 
-/// Why a frame cannot be said in octets.
+/// Why a frame cannot be encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// The Duration field has 15 bits for it.
+    /// The duration does not fit into the 15 bits of its field.
     #[error("a duration of {micros} us exceeds 32767 us")]
     Duration {
-        /// What it was.
+        /// The duration in microseconds.
         micros: u16,
     },
-    /// The sequence number has 12 bits.
+    /// The sequence number does not fit into the 12 bits of its field.
     #[error("a sequence number of {seq} exceeds 4095")]
     Sequence {
-        /// What it was.
+        /// The sequence number.
         seq: u16,
     },
 }
 
-/// Appends the frame to `out`, FCS included; on an error `out` is as it was.
+/// Appends the frame to `out`, FCS included. On error, `out` is unchanged.
 pub fn emit(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let start = out.len();
     let (control, duration) = match *frame {
@@ -118,10 +118,11 @@ pub fn emit(frame: &Frame<'_>, out: &mut Vec<u8>) -> Result<(), EmitError> {
     Ok(())
 }
 
-/// Reads one frame, which is all of `octets`; its FCS is checked first.
+/// Parses one frame. `octets` holds the whole frame; its FCS is checked first.
 pub fn parse(octets: &[u8]) -> Result<Frame<'_>, ParseError> {
     let at = |field, offset| ParseError { field, offset };
     let (frame, sum) = octets.split_last_chunk::<FCS_LEN>().ok_or(at(Field::Frame, 0))?;
+    // First, since every other field of a damaged frame is meaningless.
     if fcs(frame) != u32::from_le_bytes(*sum) {
         return Err(at(Field::Fcs, frame.len()));
     }
@@ -177,8 +178,8 @@ fn address(reader: &mut Reader<'_>) -> Result<Address, ParseError> {
     reader.take().map(Address).ok_or(error)
 }
 
-/// LLC with SNAP for a protocol of Ethernet (RFC 1042): DSAP, SSAP, unnumbered information, no
-/// organisation.
+/// LLC and SNAP headers for an EtherType (RFC 1042): DSAP, SSAP, unnumbered information,
+/// organisation code zero.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 // The frame control field, figure 7-2, with type and subtype of table 7-1.

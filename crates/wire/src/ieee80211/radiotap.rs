@@ -1,27 +1,27 @@
-//! What stands before a frame in a capture of link type 127, LINKTYPE_IEEE802_11_RADIOTAP.
+//! Writes the radiotap header of captures with link type 127, LINKTYPE_IEEE802_11_RADIOTAP.
 //!
-//! The format is that of radiotap.org: version, length, a word that says which fields are there,
-//! and these in the order of their bits, each aligned to its size. Everything is little-endian.
+//! The format is that of radiotap.org: version, length, a bitmap of the fields present, and the
+//! fields in the order of their bits, each aligned to its size. All numbers are little-endian.
 
 use alloc::vec::Vec;
 
-/// What is known of a frame besides its octets. The FCS is always said to be there.
+/// Properties of a frame that its bytes do not contain. The header always announces an FCS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Radiotap {
-    /// In units of 500 kbit/s.
+    /// Data rate in units of 500 kbit/s.
     pub rate: u8,
-    /// It had a short preamble.
+    /// True if the frame had a short preamble.
     pub short_preamble: bool,
-    /// Centre of the channel in MHz.
+    /// Centre frequency of the channel in MHz.
     pub frequency: u16,
-    /// Power at the antenna, in dBm, where there is one receiver.
+    /// Signal power at the antenna in dBm; `None` if the frame has no single receiver.
     pub signal_dbm: Option<i8>,
 }
 
-/// Octets that [`emit`] writes without a power.
+/// Bytes that [`emit`] writes if `signal_dbm` is `None`.
 pub const LEN: usize = 14;
 
-/// Appends the header; the frame, FCS included, follows it.
+/// Appends the header. The caller appends the frame, FCS included.
 pub fn emit(radiotap: &Radiotap, out: &mut Vec<u8>) {
     let signal = radiotap.signal_dbm;
     let present = FLAGS | RATE | CHANNEL | if signal.is_some() { SIGNAL } else { 0 };
@@ -37,7 +37,7 @@ pub fn emit(radiotap: &Radiotap, out: &mut Vec<u8>) {
     out.extend(signal.map(|dbm| dbm.to_le_bytes()[0]));
 }
 
-// Bits of the word of fields.
+// Bits of the bitmap of fields.
 const FLAGS: u32 = 1 << 1;
 const RATE: u32 = 1 << 2;
 const CHANNEL: u32 = 1 << 3;

@@ -1,5 +1,5 @@
 //! Frames of coordinated sampled listening (IEEE Std 802.15.4-2020, section 6.12.2): wake-up
-//! frames, enhanced acknowledgements with the CSL IE, and the data frames that ask for these.
+//! frames, enhanced acknowledgements with the CSL IE, and the data frames that request them.
 //!
 //! All times are in units of 10 symbols. The header IEs end without a termination IE, since no
 //! payload follows them.
@@ -9,23 +9,23 @@ use alloc::vec::Vec;
 use super::frame::{DST_MODE_SHIFT, MODE_SHORT, TYPE_ACK, VERSION_SHIFT};
 use super::{EmitError, Fcs, Header, emit};
 
-/// Octets of a wake-up frame before its FCS: frame control, PAN, short address, Rendezvous Time IE.
+/// Bytes of a wake-up frame before its FCS: frame control, PAN, short address, Rendezvous Time IE.
 pub const WAKEUP_LEN: usize = 2 + 2 + 2 + 4;
-/// Octets of an enhanced acknowledgement with the CSL IE before its FCS: frame control, sequence
+/// Bytes of an enhanced acknowledgement with the CSL IE before its FCS: frame control, sequence
 /// number, PAN, short address, IE.
 pub const ENH_ACK_LEN: usize = 2 + 1 + 2 + 2 + 6;
 
-/// What a receiver that samples the channel says of its samples.
+/// Sampling schedule that a receiver announces in the CSL IE.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Csl {
-    /// From the first symbol of the frame to the next sample.
+    /// Time from the first symbol of the frame to the next sample.
     pub phase: u16,
-    /// macCslPeriod.
+    /// Time between samples, macCslPeriod.
     pub period: u16,
 }
 
-/// Appends a wake-up frame: a multipurpose frame without a sequence number. The frame that it
-/// announces begins `rendezvous` after its end.
+/// Appends a wake-up frame: a multipurpose frame without a sequence number. The announced frame
+/// begins `rendezvous` after the end of the wake-up frame.
 pub fn emit_wakeup(pan: u16, dst: u16, rendezvous: u16, fcs: Fcs, out: &mut Vec<u8>) {
     let start = out.len();
     let control = TYPE_MULTIPURPOSE
@@ -52,12 +52,12 @@ pub fn emit_enh_ack(seq: u8, pan: u16, dst: u16, csl: Csl, fcs: Fcs, out: &mut V
     fcs.append(start, out);
 }
 
-/// As [`emit`] with frame version 2, which asks for an enhanced acknowledgement; `pending` says
-/// that another frame for the receiver follows.
+/// Appends a frame of version 2, which requests an enhanced acknowledgement. Set `pending` if
+/// another frame for the receiver follows.
 ///
 /// # Errors
 ///
-/// As [`emit`].
+/// Those of [`emit`].
 pub fn emit_version_2(
     header: &Header,
     pending: bool,
@@ -67,6 +67,7 @@ pub fn emit_version_2(
 ) -> Result<(), EmitError> {
     let start = out.len();
     emit(header, payload, fcs, out)?;
+    // The FCS covers the frame control field, which changes below.
     out.truncate(out.len() - fcs.len());
     let control = u16::from_le_bytes([out[start], out[start + 1]]);
     let control = control & !VERSION_MASK | VERSION_2 | if pending { FRAME_PENDING } else { 0 };

@@ -1,22 +1,22 @@
-//! The frame check sequence.
+//! Frame check sequences.
 
 use alloc::vec::Vec;
 
 use crate::ieee80211;
 
-/// Which frame check sequence ends a frame (IEEE Std 802.15.4-2020, section 7.2.11).
+/// The frame check sequence at the end of a frame (IEEE Std 802.15.4-2020, section 7.2.11).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fcs {
-    /// 2 octets, an ITU-T CRC-16: all PHYs but those for SUN, LECIM and TVWS; for SUN FSK an option
-    /// of each frame.
+    /// 2 bytes, an ITU-T CRC-16: all PHYs except SUN, LECIM and TVWS; optional per frame for SUN
+    /// FSK.
     #[default]
     Crc16,
-    /// 4 octets, the CRC-32 of Ethernet: the default of the SUN PHYs.
+    /// 4 bytes, the CRC-32 of Ethernet: the default of the SUN PHYs.
     Crc32,
 }
 
 impl Fcs {
-    /// Octets.
+    /// Length in bytes.
     #[allow(clippy::len_without_is_empty, reason = "no frame is without one")]
     pub const fn len(self) -> usize {
         match self {
@@ -25,12 +25,13 @@ impl Fcs {
         }
     }
 
-    /// Octets of an immediate acknowledgement: frame control, sequence number, FCS (section 7.3.3).
+    /// Length of an immediate acknowledgement in bytes: frame control, sequence number, FCS
+    /// (section 7.3.3).
     pub const fn ack_len(self) -> usize {
         3 + self.len()
     }
 
-    /// Appends the FCS of a frame that begins at `start`.
+    /// Appends the FCS of the frame that begins at `start`.
     pub(super) fn append(self, start: usize, out: &mut Vec<u8>) {
         match self {
             Self::Crc16 => out.extend_from_slice(&fcs(&out[start..]).to_le_bytes()),
@@ -38,8 +39,8 @@ impl Fcs {
         }
     }
 
-    /// The frame without its FCS. `None` if it is shorter than an FCS, else whether the FCS is
-    /// right.
+    /// Returns the frame without its FCS and whether the FCS is right; `None` if the frame is
+    /// shorter than an FCS.
     pub(super) fn split(self, octets: &[u8]) -> Option<(&[u8], bool)> {
         match self {
             Self::Crc16 => {
@@ -54,8 +55,8 @@ impl Fcs {
     }
 }
 
-/// The CRC-32 of a frame. Fewer than four octets, as in an acknowledgement, count as four, with
-/// zeros that are not sent.
+/// The CRC-32 of a frame. A frame of fewer than four bytes, such as an acknowledgement, is padded
+/// with zeros that are not sent.
 fn crc32(octets: &[u8]) -> u32 {
     let mut padded = [0; 4];
     if octets.len() >= padded.len() {
@@ -65,9 +66,9 @@ fn crc32(octets: &[u8]) -> u32 {
     ieee80211::fcs(&padded)
 }
 
-/// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10): polynomial x^16 +
-/// x^12 + x^5 + 1, least significant bit first, begun with zero, not inverted at the end.
-/// Catalogues of CRCs call it KERMIT. The low octet is sent first.
+/// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10). Polynomial
+/// x^16 + x^12 + x^5 + 1, least significant bit first, initial value zero, not inverted at the end.
+/// Catalogues of CRCs call it KERMIT. The low byte is sent first.
 pub fn fcs(octets: &[u8]) -> u16 {
     octets.iter().fold(0, |crc, octet| TABLE[usize::from(crc as u8 ^ octet)] ^ crc >> 8)
 }
@@ -75,7 +76,7 @@ pub fn fcs(octets: &[u8]) -> u16 {
 /// The polynomial with its bits in the order of transmission.
 const REFLECTED: u16 = 0x8408;
 
-/// What eight steps of the shift register make of each octet.
+/// The CRC of each byte value: eight steps of the shift register.
 const TABLE: [u16; 256] = {
     let mut table = [0; 256];
     let mut octet = 0;
@@ -102,8 +103,8 @@ mod tests {
         assert_eq!(fcs(b""), 0);
     }
 
-    /// The worked example of IEEE 802.15.4-2015 section 7.2.10, an acknowledgement, in the
-    /// standard's order of bits: that of transmission.
+    /// The worked example of IEEE 802.15.4-2015 section 7.2.10, an acknowledgement. The standard
+    /// prints the bits in the order of transmission.
     #[test]
     fn the_example_of_the_standard_holds() {
         let octets = [0b0100_0000, 0b0000_0000, 0b0101_0110].map(u8::reverse_bits);

@@ -1,4 +1,4 @@
-//! Header to octets and back.
+//! Writes and parses frames.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,40 +7,39 @@ use core::ops::Range;
 use super::{Address, Fcs, Header, Kind, MAX_SAFE_PAYLOAD};
 use crate::reader::Reader;
 
-/// A frame that was read.
+/// A parsed frame.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Frame {
-    /// An immediate acknowledgement of the frame with this sequence number (IEEE 802.15.4-2015
-    /// section 7.3.3).
+    /// An immediate acknowledgement (IEEE 802.15.4-2015 section 7.3.3).
     Ack {
-        /// That number.
+        /// Sequence number of the acknowledged frame.
         seq: u8,
     },
-    /// A frame with addresses, and where in it its payload lies.
+    /// A frame with addresses, and the range of its payload.
     Addressed(Header, Range<usize>),
 }
 
-/// Which field a frame was refused for.
+/// The field that made [`parse`] refuse a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// Frame control, sequence number and FCS do not fit into the octets that are there.
+    /// The frame is too short for frame control, sequence number and the FCS.
     Frame,
-    /// Frame type: neither data, nor acknowledgement, nor MAC command.
+    /// The frame type is none of data, acknowledgement and MAC command.
     Kind,
-    /// The frame is secured, which is not understood here.
+    /// The frame is secured, which this module does not support.
     Security,
-    /// Frame version: neither 0 nor 1.
+    /// The frame version is neither 0 nor 1.
     Version,
-    /// An addressing mode that is reserved, or says that the address is not there.
+    /// An addressing mode is reserved, or an address is absent.
     AddressingMode,
-    /// The PANs of the two addresses are not one.
+    /// The two addresses are in different PANs.
     Pan,
     /// The addressing fields run past the end of the frame.
     Addresses,
-    /// An acknowledgement that is longer than 5 octets.
+    /// An acknowledgement has bytes after its sequence number.
     AckLength,
-    /// The frame check sequence is not that of the octets before it.
+    /// The frame check sequence does not match the bytes before it.
     Fcs,
 }
 
@@ -60,30 +59,30 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not a frame that is understood.
+/// The bytes are not a valid frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of a MAC frame")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins.
+    /// Offset of that field in bytes.
     pub offset: usize,
 }
 
-/// Why a frame cannot be said in octets.
+/// Why a frame cannot be encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// A broadcast asks for an acknowledgement: all would answer at once (IEEE 802.15.4-2015
-    /// section 6.7.4.2).
+    /// A broadcast requests an acknowledgement: all receivers would answer at once (IEEE
+    /// 802.15.4-2015 section 6.7.4.2).
     #[error("a broadcast cannot be acknowledged")]
     AckOfBroadcast,
 }
 
-/// Appends the frame to `out`, FCS included; on an error `out` is as it was.
+/// Appends the frame to `out`, FCS included. On error, `out` is unchanged.
 ///
-/// The frame has version 0, or 1 if the payload is longer than [`MAX_SAFE_PAYLOAD`]. Whether the
-/// PHY has room for it, the caller knows: [`Header::frame_len`].
+/// The frame has version 0, or 1 if the payload is longer than [`MAX_SAFE_PAYLOAD`]. The caller
+/// checks with [`Header::frame_len`] that the PHY can carry it.
 pub fn emit(header: &Header, payload: &[u8], fcs: Fcs, out: &mut Vec<u8>) -> Result<(), EmitError> {
     if header.ack_request && header.dst.is_broadcast() {
         return Err(EmitError::AckOfBroadcast);
@@ -118,11 +117,12 @@ pub fn emit_ack(seq: u8, fcs: Fcs, out: &mut Vec<u8>) {
 fn emit_address(address: Address, out: &mut Vec<u8>) {
     match address {
         Address::Short(short) => out.extend_from_slice(&short.to_le_bytes()),
+        // Least significant byte first, the reverse of the printed order.
         Address::Extended(octets) => out.extend(octets.iter().rev()),
     }
 }
 
-/// Reads one frame, which is all of `octets`; its FCS is checked first.
+/// Parses one frame. `octets` holds the whole frame; its FCS is checked first.
 pub fn parse(octets: &[u8], fcs: Fcs) -> Result<Frame, ParseError> {
     let at = |field, offset| ParseError { field, offset };
     let Some((frame, is_right)) = fcs.split(octets) else {
@@ -149,6 +149,7 @@ pub fn parse(octets: &[u8], fcs: Fcs) -> Result<Frame, ParseError> {
     let mut fields = Fields(Reader::new(rest));
     let pan = fields.u16()?;
     let dst = fields.address(control >> DST_MODE_SHIFT)?;
+    // Without PAN ID compression, the PAN of the source is present too.
     if control & PAN_COMPRESSION == 0 {
         let offset = FIXED_LEN + fields.0.at();
         if fields.u16()? != pan {
@@ -160,7 +161,7 @@ pub fn parse(octets: &[u8], fcs: Fcs) -> Result<Frame, ParseError> {
     Ok(Frame::Addressed(header, FIXED_LEN + fields.0.at()..frame.len()))
 }
 
-/// The addressing fields, read from the front.
+/// Reads the addressing fields from the front.
 struct Fields<'a>(Reader<'a>);
 
 impl Fields<'_> {
@@ -173,7 +174,7 @@ impl Fields<'_> {
         self.take().map(u16::from_le_bytes)
     }
 
-    /// Reads the address that the two low bits of `mode` announce.
+    /// Reads the address whose mode is in the two low bits of `mode`.
     fn address(&mut self, mode: u16) -> Result<Address, ParseError> {
         match mode & 3 {
             MODE_SHORT => self.u16().map(Address::Short),
@@ -194,7 +195,7 @@ const fn mode(address: Address) -> u16 {
     }
 }
 
-/// Frame control and sequence number.
+/// Bytes of frame control and sequence number.
 const FIXED_LEN: usize = 3;
 
 // The frame control field, IEEE 802.15.4-2015 figure 7-2.
@@ -282,7 +283,7 @@ mod tests {
         assert!(frame.is_empty());
     }
 
-    /// Reads these octets behind a right FCS.
+    /// Parses `octets` with a right FCS appended.
     fn read(octets: &[u8]) -> Result<Frame, ParseError> {
         let mut frame = octets.to_vec();
         Fcs::Crc16.append(0, &mut frame);

@@ -1,28 +1,28 @@
-//! What stands before a frame in a capture of link type 283, LINKTYPE_IEEE802_15_4_TAP.
+//! Writes the TAP header of captures with link type 283, LINKTYPE_IEEE802_15_4_TAP.
 //!
-//! The format is that of the IEEE 802.15.4 TAP Link Type Specification: four octets, then values
-//! with type and length, padded to four octets each. Everything is little-endian.
+//! The format is that of the IEEE 802.15.4 TAP Link Type Specification: four bytes, then values
+//! with type and length, padded to four bytes each. All numbers are little-endian.
 
 use alloc::vec::Vec;
 
 use super::Fcs;
 
-/// What a receiver knows of a frame besides its octets; a capture shows it beside the frame.
+/// Properties of a received frame that its bytes do not contain.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tap {
-    /// The FCS that ends the frame; it is always there.
+    /// Type of the FCS, which is always present.
     pub fcs: Fcs,
     /// Received signal strength in dBm.
     pub rss: Option<f32>,
-    /// Channel number and page (IEEE 802.15.4-2015 section 10.1.2): page 0 channels 11 to 26 are
-    /// those at 2.4 GHz, page 9 is SUN.
+    /// Channel number and page (IEEE 802.15.4-2015 section 10.1.2): channels 11 to 26 of page 0 are
+    /// at 2.4 GHz; page 9 is SUN.
     pub channel: Option<(u16, u8)>,
     /// Link quality, 0 the worst and 255 the best (IEEE 802.15.4-2015 section 10.2.6).
     pub lqi: Option<u8>,
 }
 
 impl Tap {
-    /// Octets that [`emit`] writes: 12 to 36, a multiple of 4.
+    /// Bytes that [`emit`] writes: 12 to 36, a multiple of 4.
     #[allow(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         let values =
@@ -31,7 +31,7 @@ impl Tap {
     }
 }
 
-/// Appends the header; the frame, FCS included, follows it.
+/// Appends the header. The caller appends the frame, FCS included.
 pub fn emit(tap: &Tap, out: &mut Vec<u8>) {
     out.extend_from_slice(&[VERSION, 0]);
     // At most 36.
@@ -53,7 +53,7 @@ pub fn emit(tap: &Tap, out: &mut Vec<u8>) {
     }
 }
 
-/// One value of at most four octets.
+/// Appends one value of at most four bytes.
 fn emit_value(kind: u16, octets: &[u8], out: &mut Vec<u8>) {
     let end = out.len() + VALUE_LEN;
     out.extend_from_slice(&kind.to_le_bytes());
@@ -64,7 +64,7 @@ fn emit_value(kind: u16, octets: &[u8], out: &mut Vec<u8>) {
 
 const VERSION: u8 = 0;
 const HEADER_LEN: usize = 4;
-/// Type, length and a value with its padding: all of ours fit into four octets.
+/// Bytes of type, length and a padded value: every value here fits into four bytes.
 const VALUE_LEN: usize = 8;
 const FCS_TYPE: u16 = 0;
 const FCS_16_BITS: u8 = 1;

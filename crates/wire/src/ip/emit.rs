@@ -1,4 +1,4 @@
-//! Header to bytes.
+//! Writes packets.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,58 +7,58 @@ use smoltcp::wire::{Ipv4Packet, Ipv6FragmentHeader, Ipv6Packet};
 
 use super::{Header, IPV4_HEADER_LEN, IPV6_HEADER_LEN, Protocol};
 
-/// Why a packet cannot be said in bytes.
+/// Why a packet cannot be encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// One address is IPv4 and the other IPv6.
+    /// One address is IPv4 and the other is IPv6.
     #[error("source and destination are not of one address family")]
     MixedFamilies,
-    /// The payload does not fit into one packet; [`super::Header::max_payload`] octets would.
+    /// The payload exceeds [`super::Header::max_payload`] bytes.
     #[error("{octets} octets of payload do not fit into one packet")]
     TooLong {
-        /// Octets of payload.
+        /// Payload length in bytes.
         octets: usize,
     },
-    /// The fragment's offset is not a multiple of 8, or its end lies past
-    /// [`super::Header::max_datagram`]; or a piece that is not the last has a length that is not a
-    /// multiple of 8.
+    /// The offset of the fragment is not a multiple of 8, the fragment ends past
+    /// [`super::Header::max_datagram`], or a fragment other than the last has a length that is not
+    /// a multiple of 8.
     #[error("a fragment at octet {offset} cannot be said in a header")]
     FragmentOffset {
-        /// Offset of the piece in its datagram.
+        /// Offset of the fragment in its datagram.
         offset: u16,
     },
-    /// The protocol is the number of an IPv6 extension header that [`super::parse`] would skip.
+    /// The protocol is the number of an IPv6 extension header, which [`super::parse`] would skip.
     #[error("protocol {protocol} is an IPv6 extension header")]
     Extension {
-        /// The number.
+        /// The protocol number.
         protocol: u8,
     },
-    /// The options of a TCP segment are longer than the 40 octets that its header has for them.
+    /// The TCP options exceed the 40 bytes that the header has for them.
     #[error("{octets} octets of TCP options do not fit into the header's 40")]
     Options {
-        /// Octets of options, padding included.
+        /// Length of the options in bytes, padding included.
         octets: usize,
     },
-    /// Not even 8 octets fit beside the header into a packet of this size.
+    /// A packet of this size has no room for the header and 8 bytes of payload.
     #[error("a packet of {mtu} octets cannot carry a fragment")]
     Mtu {
-        /// The size.
+        /// The MTU in bytes.
         mtu: usize,
     },
 }
 
-/// Appends the packet to `out`; on an error `out` is as it was.
+/// Appends the packet to `out`. On error, `out` is unchanged.
 ///
-/// An IPv4 packet gets the low 16 bits of the identification; a whole IPv6 datagram does not say
-/// it.
+/// An IPv4 packet carries the low 16 bits of the identification; a whole IPv6 datagram does not
+/// carry it.
 pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
     emit_header(header, payload.len(), out)?;
     out.extend_from_slice(payload);
     Ok(())
 }
 
-/// Appends the header for `payload_len` octets that the caller appends after it.
+/// Appends a header for `payload_len` bytes of payload, which the caller appends.
 pub(super) fn emit_header(header: &Header, payload_len: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
     check(header, payload_len)?;
     match (header.src, header.dst) {
@@ -80,14 +80,14 @@ fn check(header: &Header, payload_len: usize) -> Result<(), EmitError> {
             return Err(EmitError::FragmentOffset { offset: fragment.offset });
         }
     }
-    // Behind a Fragment header nothing is skipped, so there every number stands for itself.
+    // Nothing is skipped after a Fragment header, so every protocol number is allowed there.
     if header.src.is_ipv6() && header.fragment.is_none() && header.protocol.is_extension() {
         return Err(EmitError::Extension { protocol: header.protocol.0 });
     }
     Ok(())
 }
 
-/// Lengths have been checked: every cast below keeps the value.
+/// The caller has checked all lengths, so no cast below truncates.
 fn emit_v4(header: &Header, src: Ipv4Addr, dst: Ipv4Addr, payload_len: usize, out: &mut Vec<u8>) {
     let mut octets = [0; IPV4_HEADER_LEN];
     let mut view = Ipv4Packet::new_unchecked(&mut octets[..]);
@@ -125,7 +125,7 @@ fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, ou
     out.extend_from_slice(&octets);
     if let Some(fragment) = header.fragment {
         let mut octets = [header.protocol.0, 0, 0, 0, 0, 0, 0, 0];
-        // smoltcp's view begins past next header and reserved.
+        // The view of smoltcp begins after the next header and reserved bytes.
         let mut view = Ipv6FragmentHeader::new_unchecked(&mut octets[2..]);
         view.set_frag_offset(fragment.offset / 8);
         view.set_more_frags(fragment.more);

@@ -1,29 +1,29 @@
-//! One datagram cut to an MTU (RFC 791 section 3.2, RFC 8200 section 4.5).
+//! Fragmentation of a datagram to an MTU (RFC 791 section 3.2, RFC 8200 section 4.5).
 
 use core::iter::FusedIterator;
 use core::ops::Range;
 
 use super::{EmitError, Fragment, Header};
 
-/// The pieces of a datagram in order: the header of each, and which octets of the payload it
-/// carries.
+/// Iterator over the fragments of a datagram in order: the header of each, and the range of the
+/// payload that it carries.
 #[derive(Clone, Debug)]
 pub struct Fragments {
     header: Header,
     payload_len: usize,
-    /// Octets in each piece but the last.
+    /// Bytes in each fragment except the last.
     piece: usize,
-    /// Where the next piece begins; `None` after the last.
+    /// Where the next fragment begins; `None` after the last.
     next: Option<usize>,
 }
 
-/// Cuts `payload_len` octets behind `header` into packets of at most `mtu` octets, header included.
+/// Cuts `payload_len` bytes after `header` into packets of at most `mtu` bytes, header included.
 ///
-/// What fits is one piece with `header` as it is. Otherwise each piece but the last is a multiple
-/// of 8 octets, all have the header's identification, which the caller has chosen afresh for this
-/// datagram (RFC 6864 section 4.3), and an IPv6 piece has 8 octets more of header. A piece can be
-/// cut again, as an IPv4 router does; an IPv6 router may not (RFC 8200 section 4.5), which is the
-/// caller's affair.
+/// A payload that fits yields one packet with `header` unchanged. Otherwise the length of each
+/// fragment except the last is a multiple of 8 bytes, and an IPv6 fragment has 8 more bytes of
+/// header. All fragments have the identification of `header`, which the caller must have chosen
+/// anew for this datagram (RFC 6864 section 4.3). A fragment can be fragmented again, as IPv4
+/// routers do. IPv6 routers must not (RFC 8200 section 4.5); the caller has to observe that.
 pub fn fragment(header: &Header, payload_len: usize, mtu: usize) -> Result<Fragments, EmitError> {
     let offset = header.fragment.map_or(0, |fragment| usize::from(fragment.offset));
     if payload_len.saturating_add(offset) > header.max_datagram() {
@@ -52,7 +52,7 @@ impl Iterator for Fragments {
         let last = end == self.payload_len;
         self.next = (!last).then_some(end);
         let fragment = self.header.fragment.map(|whole| Fragment {
-            // `fragment` has checked that the last octet's offset fits.
+            // `fragment` has checked that the offset of the last byte fits.
             offset: whole.offset + start as u16,
             more: whole.more || !last,
         });

@@ -1,4 +1,4 @@
-//! Bytes to header.
+//! Parses packets.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -8,58 +8,57 @@ use smoltcp::wire::{Ipv4Packet, Ipv6ExtHeader, Ipv6FragmentHeader, Ipv6Packet};
 
 use super::{Fragment, Header, IPV4_HEADER_LEN, IPV6_FRAGMENT_HEADER_LEN, IPV6_HEADER_LEN, Protocol};
 
-/// Which field a packet was refused for.
+/// The field that made a parser refuse a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// The version is neither 4 nor 6, or there is not one octet.
+    /// The version is neither 4 nor 6, or the packet is empty.
     Version,
-    /// An IPv4 header does not fit into the octets that are there.
+    /// The packet is shorter than an IPv4 header.
     Ipv4Header,
-    /// IPv4 header length: below 20 octets, or past the end of the packet.
+    /// The IPv4 header length is below 20 bytes, or past the end of the packet.
     Ipv4HeaderLength,
-    /// IPv4 total length: less than the header, or more than the octets that are there.
+    /// The IPv4 total length is less than the header, or more than the packet.
     Ipv4TotalLength,
-    /// IPv4 fragment offset: the piece ends where no datagram of 65535 octets, header included,
-    /// does.
+    /// The IPv4 fragment ends past the longest datagram, 65535 bytes with header.
     Ipv4FragmentOffset,
-    /// IPv4 header checksum.
+    /// The IPv4 header checksum is wrong.
     Ipv4Checksum,
-    /// An IPv6 header does not fit into the octets that are there.
+    /// The packet is shorter than an IPv6 header.
     Ipv6Header,
-    /// IPv6 payload length: more than the octets that are there.
+    /// The IPv6 payload length exceeds the packet.
     Ipv6PayloadLength,
     /// An IPv6 extension header runs past the end of the packet.
     Ipv6Extension,
-    /// Hop-by-Hop options that do not follow the IPv6 header (RFC 8200 section 4.1).
+    /// Hop-by-Hop options do not directly follow the IPv6 header (RFC 8200 section 4.1).
     Ipv6HopByHop,
-    /// A routing header with segments left: source routing is not done here (RFC 8200 section 4.4,
+    /// A routing header has segments left; source routing is not supported (RFC 8200 section 4.4,
     /// RFC 5095).
     Ipv6Routing,
-    /// IPv6 fragment offset: the piece ends past octet 65535.
+    /// The IPv6 fragment ends past byte 65535.
     Ipv6FragmentOffset,
-    /// The addresses handed in are not of one family.
+    /// The two addresses passed in belong to different families.
     Addresses,
     /// The payload is not TCP.
     Protocol,
-    /// The payload is a piece of a datagram: reassemble first.
+    /// The payload is a fragment; reassemble the datagram first.
     Fragment,
-    /// A TCP header does not fit into the payload.
+    /// The payload is shorter than a TCP header.
     TcpHeader,
-    /// TCP data offset: below 5 words, or past the end of the payload.
+    /// The TCP data offset is below 5 words, or past the end of the payload.
     TcpDataOffset,
-    /// TCP checksum over pseudo-header, header and data.
+    /// The TCP checksum over pseudo-header, header and data is wrong.
     TcpChecksum,
-    /// A TCP option that runs past the header, or has a length that its kind does not allow
-    /// (RFC 9293 section 3.2, MUST-7).
+    /// A TCP option runs past the header, or has a length that its kind does not allow (RFC 9293
+    /// section 3.2, MUST-7).
     TcpOption,
-    /// The segment is longer than 65535 octets.
+    /// The segment is longer than 65535 bytes.
     TcpLength,
-    /// A UDP header does not fit into the payload.
+    /// The payload is shorter than a UDP header.
     UdpHeader,
-    /// UDP length: less than the header, or more than the octets that are there.
+    /// The UDP length is less than the header, or more than the payload.
     UdpLength,
-    /// UDP checksum over pseudo-header, header and data; or none in IPv6.
+    /// The UDP checksum over pseudo-header, header and data is wrong, or missing in IPv6.
     UdpChecksum,
 }
 
@@ -93,13 +92,13 @@ impl fmt::Display for Field {
     }
 }
 
-/// Bytes that are not what they should be.
+/// The bytes are not a valid packet, segment or datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset}")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins in the octets handed in.
+    /// Offset of that field in the bytes passed in.
     pub offset: usize,
 }
 
@@ -109,11 +108,11 @@ impl ParseError {
     }
 }
 
-/// Reads one packet: its header, and where in `packet` its payload lies.
+/// Parses one packet. Returns its header and the range of its payload in `packet`.
 ///
-/// Octets past the packet's own length are ignored (link-layer padding). IPv6 extension headers are
-/// skipped, except that behind a Fragment header nothing is: what follows it belongs to the
-/// datagram that [`super::Reassembler`] joins.
+/// Bytes after the length that the packet states are ignored (link-layer padding). IPv6 extension
+/// headers are skipped, except after a Fragment header: what follows one belongs to the datagram
+/// that [`super::Reassembler`] joins.
 pub fn parse(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
     match packet.first().map(|first| first >> 4) {
         Some(4) => parse_v4(packet),
@@ -181,9 +180,8 @@ fn parse_v6(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
     Ok((header, at..end))
 }
 
-/// Steps over the extension headers that say nothing to an end host, from `at` on, where one of
-/// kind `protocol` lies; leaves the first other protocol in `protocol` and returns where that
-/// begins.
+/// Skips the extension headers that do not concern an end host. The first has kind `protocol`
+/// and lies at `at`. Stores the first other protocol in `protocol` and returns its offset.
 pub(super) fn skip_extensions(
     protocol: &mut Protocol,
     octets: &[u8],
@@ -197,7 +195,7 @@ pub(super) fn skip_extensions(
         let Ok(extension) = Ipv6ExtHeader::new_checked(rest) else {
             return Err(ParseError::at(Field::Ipv6Extension, at));
         };
-        // Segments left is the second octet past next header and length.
+        // Segments left is the second byte after next header and length.
         if *protocol == Protocol::ROUTING && extension.payload().get(1) != Some(&0) {
             return Err(ParseError::at(Field::Ipv6Routing, at));
         }
@@ -207,13 +205,13 @@ pub(super) fn skip_extensions(
     Ok(at)
 }
 
-/// Reads the Fragment header at `at`; returns where the piece begins.
+/// Reads the Fragment header at `at`. Returns the offset of the fragment's data.
 fn read_fragment(header: &mut Header, whole: &[u8], at: usize) -> Result<usize, ParseError> {
     let Some(octets) = whole.get(at..at + IPV6_FRAGMENT_HEADER_LEN) else {
         return Err(ParseError::at(Field::Ipv6Extension, at));
     };
     header.protocol = Protocol(octets[0]);
-    // smoltcp's view begins past next header and reserved.
+    // The view of smoltcp begins after the next header and reserved bytes.
     let view = Ipv6FragmentHeader::new_unchecked(&octets[2..]);
     let offset = view.frag_offset() * 8;
     header.ident = view.ident();

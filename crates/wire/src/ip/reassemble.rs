@@ -1,4 +1,4 @@
-//! The pieces of datagrams joined again (RFC 791 section 3.2, RFC 8200 section 4.5, RFC 5722).
+//! Reassembly of datagrams (RFC 791 section 3.2, RFC 8200 section 4.5, RFC 5722).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -10,80 +10,79 @@ use super::parse::skip_extensions;
 use super::{Fragment, Header, ParseError, Protocol};
 use crate::ecn::Ecn;
 
-/// How much a [`Reassembler`] holds at most.
+/// Memory limits of a [`Reassembler`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReassemblyLimits {
-    /// Octets of pieces held. A piece counts [`ReassemblyLimits::PIECE_COST`] more than its length,
-    /// so that a flood of short ones is bounded too.
+    /// Bytes of fragments held. A fragment counts [`ReassemblyLimits::PIECE_COST`] more than its
+    /// length, so that the limit also bounds a flood of short fragments.
     pub octets: usize,
-    /// Datagrams that are not whole, those refused but not yet expired among them.
+    /// Number of incomplete datagrams, including refused datagrams that have not expired.
     pub datagrams: usize,
 }
 
 impl ReassemblyLimits {
-    /// What the book-keeping of one piece counts, in octets.
+    /// Bytes that the bookkeeping of one fragment counts.
     pub const PIECE_COST: usize = 64;
 }
 
 impl Default for ReassemblyLimits {
-    /// 256 datagrams in 4 MiB, as Linux has for one namespace (`ipfrag_high_thresh`).
+    /// 256 datagrams in 4 MiB, as Linux has for one network namespace (`ipfrag_high_thresh`).
     fn default() -> Self {
         Self { octets: 4 << 20, datagrams: 256 }
     }
 }
 
-/// Why a piece, and mostly its whole datagram with it, was dropped.
+/// Why a fragment, and usually its whole datagram, was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReassemblyError {
-    /// It covers octets of another piece and is not a duplicate of it, or an end was said that
-    /// contradicts another piece. The datagram is refused from now until it expires (RFC 5722
-    /// section 4).
+    /// The fragment overlaps another one without duplicating it, or the ends of two fragments
+    /// contradict each other. The datagram is refused until it expires (RFC 5722 section 4).
     #[error("pieces of a datagram overlap")]
     Overlap,
-    /// It belongs to a datagram that was refused for an overlap.
+    /// The fragment belongs to a datagram that was refused for an overlap.
     #[error("the datagram of this piece was refused before")]
     Refused,
-    /// Not the last piece, yet not a multiple of 8 octets; or no octets at all.
+    /// The fragment is empty, or is not the last and has a length that is not a multiple of 8
+    /// bytes.
     #[error("a piece of {octets} octets cannot be followed by another")]
     Length {
-        /// Octets of the piece.
+        /// Length of the fragment in bytes.
         octets: usize,
     },
-    /// Its end lies past [`Header::max_datagram`], or its offset is not a multiple of 8.
+    /// The fragment ends past [`Header::max_datagram`], or its offset is not a multiple of 8.
     #[error("no piece can lie at octet {offset}")]
     Offset {
-        /// Its offset.
+        /// Offset of the fragment.
         offset: u16,
     },
-    /// It does not fit into the limits, even with everything else thrown out.
+    /// The fragment exceeds the limits even after all other datagrams were evicted.
     #[error("the reassembly buffer is too small for this piece")]
     Full,
-    /// All pieces are there, but the extension headers at the start of what they make are not
-    /// legal.
+    /// All fragments have arrived, but the extension headers at the start of the joined payload are
+    /// invalid.
     #[error("the joined datagram is not legal: {0}")]
     Datagram(ParseError),
 }
 
-/// Joins pieces into datagrams.
+/// Joins fragments into datagrams.
 ///
-/// It knows no time: the caller hands a tag that never falls (an instant, say) with each piece and
-/// calls [`Reassembler::expire`] with the tag before which a datagram must have begun to be given
-/// up (RFC 8200 section 4.5: 60 seconds). When a limit would be passed, the datagram that began
-/// first makes room.
+/// The reassembler has no clock. The caller passes a tag that never decreases, such as an instant,
+/// with each packet. [`Reassembler::expire`] drops the datagrams that began before a given tag (RFC
+/// 8200 section 4.5: 60 seconds). If a packet would exceed a limit, the oldest datagram is evicted.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: ReassemblyLimits,
     datagrams: BTreeMap<Key, Partial>,
-    /// What all pieces count.
+    /// Sum of the costs of all fragments held, in bytes.
     octets: usize,
-    /// Serial number of the next datagram, the tie-break among equal tags.
+    /// Serial number of the next datagram; orders datagrams with equal tags.
     serial: u64,
     evicted: u64,
 }
 
-/// Which datagram a piece belongs to. The protocol counts in IPv4 (RFC 791 section 3.2), not in
-/// IPv6, where only the first piece's is true (RFC 8200 section 4.5).
+/// Identifies the datagram of a fragment. The protocol is part of the key in IPv4 (RFC 791 section
+/// 3.2). It is not in IPv6, where only the first fragment has the right one (RFC 8200 section 4.5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     src: IpAddr,
@@ -92,20 +91,20 @@ struct Key {
     protocol: Option<Protocol>,
 }
 
-/// A datagram of which something is missing, or that was refused.
+/// A datagram that is incomplete or was refused.
 #[derive(Debug)]
 struct Partial {
-    /// The tag of its first piece to arrive, and when that was among equals.
+    /// Tag of the first fragment to arrive, then the serial number of the datagram.
     began: (u64, u64),
-    /// The pieces by rising offset, none empty, none overlapping; `None` once refused.
+    /// Fragments by ascending offset, not empty, not overlapping; `None` once refused.
     pieces: Option<Vec<Piece>>,
-    /// The header of the piece at offset 0.
+    /// The header of the fragment at offset 0.
     first: Option<Header>,
-    /// A piece was marked, and so is the whole (RFC 3168 section 5.3).
+    /// True if a fragment was CE-marked; then the whole datagram is (RFC 3168 section 5.3).
     marked: bool,
-    /// Where the last piece ends.
+    /// Where the last fragment ends.
     end: Option<usize>,
-    /// Octets in `pieces`.
+    /// Bytes in `pieces`.
     held: usize,
 }
 
@@ -121,7 +120,7 @@ impl Piece {
     }
 }
 
-/// What one piece did to its datagram.
+/// Result of adding one fragment to its datagram.
 enum Joined {
     Whole,
     Waiting,
@@ -129,16 +128,16 @@ enum Joined {
 }
 
 impl Reassembler {
-    /// Empty.
+    /// Creates an empty reassembler.
     pub const fn new(limits: ReassemblyLimits) -> Self {
         Self { limits, datagrams: BTreeMap::new(), octets: 0, serial: 0, evicted: 0 }
     }
 
-    /// A packet has arrived. Returns the whole datagram if this was all of it or the last that was
-    /// missing: the header of its first piece without `fragment`, and its payload.
+    /// Takes an arrived packet. Returns the datagram if the packet is whole or completes one: the
+    /// header of its first fragment with `fragment` cleared, and its payload.
     ///
-    /// Exact duplicates change nothing (RFC 8200 section 4.5). An IPv6 piece that is the whole
-    /// datagram is joined with nothing else (RFC 6946 section 4).
+    /// Exact duplicates change nothing (RFC 8200 section 4.5). An atomic IPv6 fragment, which is
+    /// the whole datagram, is not joined with other fragments (RFC 6946 section 4).
     pub fn insert(
         &mut self,
         header: &Header,
@@ -147,6 +146,8 @@ impl Reassembler {
     ) -> Result<Option<(Header, Bytes)>, ReassemblyError> {
         let Some(fragment) = header.fragment else { return Ok(Some((*header, payload))) };
         check(header, fragment, payload.len())?;
+        // An atomic fragment bypasses the table, so it cannot collide with fragments that have the
+        // same identification (RFC 6946 section 4).
         if fragment.offset == 0 && !fragment.more {
             return finish(header, payload).map(Some);
         }
@@ -163,6 +164,7 @@ impl Reassembler {
             *serial += 1;
             Partial::new((tag, *serial))
         });
+        // `join` may also empty the datagram, so the cost is taken before and after.
         let counted = partial.cost();
         let joined = partial.join(header, fragment, payload);
         self.octets = self.octets - counted + partial.cost();
@@ -172,8 +174,8 @@ impl Reassembler {
         }
     }
 
-    /// Gives up every datagram whose first piece to arrive had a tag below `before`; returns how
-    /// many that were.
+    /// Drops every datagram whose first fragment arrived with a tag below `before`. Returns the
+    /// number of datagrams dropped.
     pub fn expire(&mut self, before: u64) -> usize {
         let count = self.datagrams.len();
         self.datagrams.retain(|_, partial| partial.began.0 >= before);
@@ -181,32 +183,32 @@ impl Reassembler {
         count - self.datagrams.len()
     }
 
-    /// The tag of the datagram that began first.
+    /// Tag of the oldest datagram.
     pub fn oldest(&self) -> Option<u64> {
         self.datagrams.values().map(|partial| partial.began.0).min()
     }
 
-    /// Datagrams that are not whole.
+    /// Number of incomplete datagrams.
     pub fn len(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// None is.
+    /// True if no datagram is incomplete.
     pub fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
     }
 
-    /// What the pieces held count against [`ReassemblyLimits::octets`].
+    /// Bytes counted against [`ReassemblyLimits::octets`].
     pub const fn octets(&self) -> usize {
         self.octets
     }
 
-    /// Datagrams thrown out so far to make room.
+    /// Number of datagrams evicted so far.
     pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Throws out the oldest datagrams until a piece of `key`'s that counts `cost` fits.
+    /// Evicts the oldest datagrams until a fragment of `key` with this cost fits.
     fn make_room(&mut self, key: &Key, cost: usize) -> Result<(), ReassemblyError> {
         loop {
             let one_more = usize::from(!self.datagrams.contains_key(key));
@@ -215,6 +217,7 @@ impl Reassembler {
             if fits {
                 return Ok(());
             }
+            // Evicting the datagram of this fragment would not help: it would remain incomplete.
             let others = self.datagrams.iter().filter(|(other, _)| *other != key);
             let Some(oldest) = others.min_by_key(|(_, partial)| partial.began).map(|(key, _)| *key) else {
                 return Err(ReassemblyError::Full);
@@ -259,7 +262,7 @@ impl Partial {
         self.held + self.pieces.as_ref().map_or(0, Vec::len) * ReassemblyLimits::PIECE_COST
     }
 
-    /// Takes a legal piece up. An overlap empties the datagram and leaves it refused.
+    /// Adds a valid fragment. An overlap empties the datagram and marks it as refused.
     fn join(
         &mut self,
         header: &Header,
@@ -279,6 +282,8 @@ impl Partial {
         let overlap = at > 0 && pieces[at - 1].end() > piece.offset
             || pieces.get(at).is_some_and(|other| other.offset < piece.end());
         if contradiction || overlap && !duplicate {
+            // RFC 5722 section 4: discard the datagram and the fragments that arrive later. The
+            // emptied entry stays until it expires, so that later fragments are recognised.
             *self = Self { pieces: None, ..Self::new(self.began) };
             return Err(ReassemblyError::Overlap);
         }
@@ -291,7 +296,8 @@ impl Partial {
             self.held += piece.octets.len();
             pieces.insert(at, piece);
         }
-        // Nothing overlaps and nothing lies past the end: as many octets as that are all of them.
+        // Nothing overlaps or lies past the end, so an equal byte count means that no byte is
+        // missing.
         match (duplicate, self.end == Some(self.held)) {
             (_, true) => Ok(Joined::Whole),
             (true, false) => Ok(Joined::Duplicate),
@@ -300,7 +306,7 @@ impl Partial {
     }
 }
 
-/// A piece that can lie somewhere in some datagram.
+/// Checks that a fragment can be part of some datagram.
 fn check(header: &Header, fragment: Fragment, len: usize) -> Result<(), ReassemblyError> {
     let alone = fragment.offset == 0 && !fragment.more;
     if fragment.more && !len.is_multiple_of(8) || len == 0 && !alone {
@@ -313,7 +319,7 @@ fn check(header: &Header, fragment: Fragment, len: usize) -> Result<(), Reassemb
     Ok(())
 }
 
-/// The whole datagram, its extension headers skipped.
+/// Returns the whole datagram with its extension headers skipped.
 fn finish(first: &Header, mut payload: Bytes) -> Result<(Header, Bytes), ReassemblyError> {
     let mut whole = Header { fragment: None, ..*first };
     if first.src.is_ipv6() {

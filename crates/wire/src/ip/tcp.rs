@@ -12,19 +12,19 @@ use crate::ecn::Ecn;
 use crate::mptcp::{self, Mptcp};
 use crate::tcp::{Flags, MAX_OPTIONS_LEN, Options, SackBlock, Segment, SeqNumber, Timestamps};
 
-/// Octets of a TCP header without options.
+/// Length of a TCP header without options in bytes.
 const TCP_HEADER_LEN: usize = 20;
-/// The option that says nothing (RFC 9293 section 3.1).
+/// The no-operation option (RFC 9293 section 3.1).
 const NO_OPERATION: u8 = 1;
-/// Where the checksum lies in the TCP header.
+/// Offset of the checksum in the TCP header.
 const CHECKSUM_OFFSET: usize = 16;
-/// The largest shift count that means anything (RFC 7323 section 2.3).
+/// The largest valid shift count (RFC 7323 section 2.3).
 const MAX_WINDOW_SCALE: u8 = 14;
 
-/// Appends the packet that carries `segment` to `out`; on an error `out` is as it was.
+/// Appends the packet that carries `segment` to `out`. On error, `out` is unchanged.
 ///
-/// The packet is TCP whatever [`Header::protocol`] says, with the segment's ECN bits. The urgent
-/// pointer is zero.
+/// The packet's protocol is TCP regardless of [`Header::protocol`], and its ECN bits are those of
+/// the segment. The urgent pointer is zero.
 pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let options_len = segment.options_len();
     if options_len > MAX_OPTIONS_LEN {
@@ -32,6 +32,7 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
     }
     let traffic_class = segment.ecn.within(header.traffic_class);
     let header = &Header { protocol: Protocol::TCP, traffic_class, ..*header };
+    // Nothing after this fails, so `out` stays unchanged on error.
     emit_header(header, segment.wire_len(), out)?;
     let start = out.len();
     out.resize(start + TCP_HEADER_LEN + options_len, 0);
@@ -46,6 +47,7 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
     let (common, multipath) = view.options_mut().split_at_mut(segment.common_len());
     emit_options(&segment.options, common);
     if !segment.mptcp.is_empty() {
+        // The NOPs after the last option remain as padding.
         multipath.fill(NO_OPERATION);
         segment.mptcp.emit(multipath);
     }
@@ -65,10 +67,10 @@ fn emit_flags(flags: Flags, view: &mut TcpPacket<&mut [u8]>) {
     view.set_cwr(flags.contains(Flags::CWR));
 }
 
-/// Writes the options in the order in which common stacks do, so that a data segment begins with
-/// NOP NOP timestamps, which their header prediction expects (RFC 7323 appendix A): MSS,
-/// SACK-permitted, timestamps, window scale, SACK. The padding of `space` is NOPs before the window
-/// scale if there is one, else after the MSS. The options of Multipath TCP come after all these.
+/// Writes the options in the order of common stacks: MSS, SACK-permitted, timestamps, window scale,
+/// SACK. A data segment then begins with NOP NOP timestamps, which the header prediction of these
+/// stacks expects (RFC 7323 appendix A). The NOPs that pad `space` come before the window scale if
+/// there is one, else after the MSS. The options of Multipath TCP come last.
 fn emit_options(options: &Options, space: &mut [u8]) {
     let shift = options.window_scale;
     let mut nops = space.len() - options.bare_len();
@@ -101,12 +103,12 @@ fn emit_options(options: &Options, space: &mut [u8]) {
     }
 }
 
-/// Reads the segment that `payload` is, the whole payload of a packet with this header.
+/// Parses the segment in `payload`, which is the whole payload of a packet with this header.
 ///
-/// Every combination of flags is read as it stands; the state machine judges it. The urgent pointer
-/// and the reserved bits are not kept, unknown options are skipped, of one said twice the last
-/// counts, a window scale above 14 is read as 14 (RFC 7323 section 2.3), and of four SACK blocks
-/// the first three are kept.
+/// Every combination of flags is accepted; the state machine judges it. The urgent pointer and the
+/// reserved bits are not kept. Unknown options are skipped; of duplicate options the last wins. A
+/// window scale above 14 is read as 14 (RFC 7323 section 2.3). Of four SACK blocks the first three
+/// are kept.
 ///
 /// Offsets in errors count from the start of `payload`.
 pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError> {
@@ -137,7 +139,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
         dst_port: view.dst_port(),
         seq: SeqNumber(view.seq_number().0 as u32),
         ack: SeqNumber(view.ack_number().0 as u32),
-        // The view offers the bits one by one; the octet is our [`Flags`] as it stands.
+        // The view offers single bits; the whole byte is our [`Flags`].
         flags: Flags(payload[13]),
         window: view.window_len(),
         options,
@@ -147,7 +149,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
     })
 }
 
-/// smoltcp panics on a pseudo-header of two families, so they are looked at first.
+/// smoltcp panics on a pseudo-header with mixed families, so check first.
 pub(super) fn addresses(header: &Header) -> Result<(IpAddress, IpAddress), ParseError> {
     match (header.src, header.dst) {
         (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => {
@@ -167,8 +169,8 @@ fn parse_options(octets: &[u8]) -> Result<(Options, Mptcp), ParseError> {
         match option {
             TcpOption::EndOfList => break,
             TcpOption::Unknown { kind: mptcp::KIND, data } => {
-                // One that cannot be understood is ignored as an unknown option is (RFC 9293
-                // section 3.1).
+                // A malformed MPTCP option is ignored, as an unknown option is (RFC 9293 section
+                // 3.1).
                 mptcp.read(data);
             }
             TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
@@ -185,9 +187,9 @@ fn parse_options(octets: &[u8]) -> Result<(Options, Mptcp), ParseError> {
     Ok((options, mptcp))
 }
 
-/// True if a TCP header has an option that [`parse_tcp`] would skip: of an unknown kind, or of
-/// Multipath TCP and malformed or of a later version. `payload` is as there; what is no TCP header
-/// has none.
+/// True if the TCP header has an option that [`parse_tcp`] would skip: one of an unknown kind, or
+/// a Multipath TCP option that is malformed or of a later version. False if `payload` is not a TCP
+/// header.
 pub fn has_unknown_tcp_options(payload: &[u8]) -> bool {
     let Some(offset) = payload.get(12) else { return false };
     let mut rest = payload.get(TCP_HEADER_LEN..usize::from(offset >> 4) * 4).unwrap_or_default();

@@ -9,34 +9,34 @@ use super::emit::emit_header;
 use super::tcp::addresses;
 use super::{EmitError, Field, Header, ParseError, Protocol};
 
-/// Octets of a UDP header.
+/// Length of a UDP header in bytes.
 pub const UDP_HEADER_LEN: usize = 8;
-/// Where length and checksum lie in it.
+/// Offsets of length and checksum in the UDP header.
 const LENGTH_OFFSET: usize = 4;
 const CHECKSUM_OFFSET: usize = 6;
 
 /// A UDP datagram.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct UdpDatagram {
-    /// The sender's port; 0 if it expects no answer.
+    /// Source port; 0 if the sender expects no answer.
     pub src_port: u16,
-    /// The receiver's port.
+    /// Destination port.
     pub dst_port: u16,
-    /// What it carries.
+    /// The data carried.
     pub payload: Bytes,
 }
 
 impl UdpDatagram {
-    /// Octets of its header and what it carries.
+    /// Bytes of header and payload.
     #[inline]
     pub fn wire_len(&self) -> usize {
         UDP_HEADER_LEN + self.payload.len()
     }
 }
 
-/// Appends the packet that carries `datagram` to `out`; on an error `out` is as it was.
+/// Appends the packet that carries `datagram` to `out`. On error, `out` is unchanged.
 ///
-/// The packet is UDP whatever [`Header::protocol`] says. There is always a checksum.
+/// The packet's protocol is UDP regardless of [`Header::protocol`]. It always has a checksum.
 pub fn emit_udp(header: &Header, datagram: &UdpDatagram, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let len = datagram.wire_len();
     let says = u16::try_from(len).map_err(|_| EmitError::TooLong { octets: len })?;
@@ -52,9 +52,9 @@ pub fn emit_udp(header: &Header, datagram: &UdpDatagram, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Reads the datagram that `payload` is, the whole payload of a packet with this header. Octets
-/// past the datagram's own length are ignored. IPv4 may leave the checksum out (RFC 768), IPv6 may
-/// not (RFC 8200 section 8.1).
+/// Parses the datagram in `payload`, which is the whole payload of a packet with this header. Bytes
+/// after the length that the datagram states are ignored. IPv4 permits a missing checksum
+/// (RFC 768), IPv6 does not (RFC 8200 section 8.1).
 ///
 /// Offsets in errors count from the start of `payload`.
 pub fn parse_udp(header: &Header, payload: Bytes) -> Result<UdpDatagram, ParseError> {

@@ -1,28 +1,31 @@
-//! The data sequence signal: where octets belong, and what has arrived (RFC 8684 section 3.3).
+//! The data sequence signal: the position of data in the connection, and the data-level
+//! acknowledgement (RFC 8684 section 3.3).
 
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A data sequence number (RFC 8684 section 3.3): modulo 2^64, of octets of the connection.
+/// A data sequence number (RFC 8684 section 3.3): the position of a byte in the connection, modulo
+/// 2^64.
 ///
-/// As with [`crate::tcp::SeqNumber`] there is no order but that of distances.
+/// Data sequence numbers have no total order; compare them by distance, as with
+/// [`crate::tcp::SeqNumber`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DataSeqNumber(pub u64);
 
 impl DataSeqNumber {
-    /// The signed distance from `other` to `self`, in octets, in -2^63..2^63.
+    /// The signed distance from `other` to `self`, in bytes, in -2^63..2^63.
     #[inline]
     pub const fn distance(self, other: Self) -> i64 {
         self.0.wrapping_sub(other.0) as i64
     }
 
-    /// `self` comes before `other`.
+    /// True if `self` comes before `other`.
     #[inline]
     pub const fn lt(self, other: Self) -> bool {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or is it.
+    /// True if `self` comes before `other` or equals it.
     #[inline]
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0
@@ -63,18 +66,18 @@ impl fmt::Display for DataSeqNumber {
     }
 }
 
-/// A data sequence number as it stands in the option: whole, or its lower half (RFC 8684 section
-/// 3.3.1).
+/// A data sequence number as encoded in the option: all 64 bits, or the lower half (RFC 8684
+/// section 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WireDsn {
-    /// The lower 32 bits; the receiver knows the others.
+    /// The lower 32 bits; the receiver infers the upper 32 bits.
     Short(u32),
     /// All 64 bits.
     Long(DataSeqNumber),
 }
 
 impl WireDsn {
-    /// The number meant, which is the one closest to `near`.
+    /// The full number: of those that match, the one closest to `near`.
     #[inline]
     pub const fn expand(self, near: DataSeqNumber) -> DataSeqNumber {
         match self {
@@ -94,25 +97,26 @@ impl WireDsn {
     }
 }
 
-/// A mapping of subflow octets to data octets (RFC 8684 section 3.3.1).
+/// A mapping of subflow bytes to data bytes (RFC 8684 section 3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mapping {
-    /// Data sequence number of the first octet.
+    /// Data sequence number of the first byte.
     pub dsn: WireDsn,
-    /// Subflow sequence number of that octet, relative to the initial one: the first octet is 1. 0
-    /// with a DATA_FIN that comes without data.
+    /// Subflow sequence number of the first byte, relative to the initial sequence number: the
+    /// first byte of a subflow is 1. 0 for a DATA_FIN without data.
     pub subflow_seq: u32,
-    /// Octets mapped, the DATA_FIN included; 0 is an infinite mapping (RFC 8684 section 3.7).
+    /// Number of bytes mapped, the DATA_FIN included; 0 is an infinite mapping (RFC 8684 section
+    /// 3.7).
     pub len: u16,
-    /// Checksum over data and mapping, if agreed on.
+    /// Checksum over data and mapping, if negotiated.
     pub checksum: Option<u16>,
 }
 
 /// The data sequence signal (RFC 8684 section 3.3, figure 9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Dss {
-    // Packed by hand so that a segment grows by no more than 32 octets; the bool lends its spare
-    // values to the enum around.
+    // Packed by hand so that a segment grows by no more than 32 bytes. The bool has spare values,
+    // in which the compiler stores the variant of the enum around this struct.
     data_ack: u64,
     dsn: u64,
     subflow_seq: u32,
@@ -129,7 +133,7 @@ impl Dss {
     pub(super) const DSN_LONG: u8 = 0x08;
     pub(super) const CHECKSUM: u8 = 0x80;
 
-    /// Says also that all before `number` has arrived.
+    /// Adds a data-level acknowledgement: all data before `number` has arrived.
     #[inline]
     #[must_use]
     pub const fn with_data_ack(mut self, number: WireDsn) -> Self {
@@ -147,7 +151,7 @@ impl Dss {
         self
     }
 
-    /// Says also where the payload belongs.
+    /// Adds a mapping of the payload.
     #[inline]
     #[must_use]
     pub const fn with_mapping(mut self, mapping: Mapping) -> Self {
@@ -169,7 +173,7 @@ impl Dss {
         self
     }
 
-    /// Says also that the last octet mapped is the DATA_FIN (RFC 8684 section 3.3.3).
+    /// Adds a DATA_FIN, which is the last byte mapped (RFC 8684 section 3.3.3).
     #[inline]
     #[must_use]
     pub const fn with_data_fin(mut self) -> Self {
@@ -199,13 +203,13 @@ impl Dss {
         Some(Mapping { dsn, subflow_seq: self.subflow_seq, len: self.len, checksum })
     }
 
-    /// The data stream ends with the mapping.
+    /// True if the data stream ends with the mapping.
     #[inline]
     pub const fn data_fin(&self) -> bool {
         self.data_fin
     }
 
-    /// Octets of the option.
+    /// Length of the option in bytes.
     pub const fn wire_len(&self) -> usize {
         let mut n = 4;
         if let Some(ack) = self.data_ack() {

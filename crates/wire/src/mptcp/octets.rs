@@ -1,5 +1,5 @@
-//! The options as octets (RFC 8684 section 3). What follows kind and length is read here; reserved
-//! bits are zero when written and not looked at when read.
+//! Writes and parses the options (RFC 8684 section 3). Parsing begins after kind and length.
+//! Reserved bits are written as zero and ignored when read.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use super::{
     MpJoin, MpTcpRst, Mptcp, MptcpOption, ResetReason, Token, WireDsn,
 };
 
-/// The subtypes of RFC 8684 section 8.2, in the upper four bits of the third octet.
+/// The subtypes (RFC 8684 section 8.2), in the upper four bits of the third byte.
 mod subtype {
     pub(super) const MP_CAPABLE: u8 = 0x0;
     pub(super) const MP_JOIN: u8 = 0x1;
@@ -30,7 +30,7 @@ const NO_JOINS_HERE: u8 = 0x20;
 const HMAC_SHA256: u8 = 0x01;
 
 impl Mptcp {
-    /// Appends all options, without padding: [`Mptcp::bare_len`] octets.
+    /// Appends all options, without padding: [`Mptcp::bare_len`] bytes.
     pub(crate) fn emit(&self, out: &mut [u8]) {
         let mut writer = Writer { out, at: 0 };
         match &self.0 {
@@ -45,9 +45,8 @@ impl Mptcp {
         }
     }
 
-    /// Takes one option that was read, without its kind and length; of two DSS the last counts.
-    /// False, and nothing done, if it cannot be understood: unknown subtypes and lengths are
-    /// ignored.
+    /// Reads one option, without its kind and length; of two DSS the last wins. Returns false and
+    /// changes nothing if the option is malformed: unknown subtypes and lengths are ignored.
     pub(crate) fn read(&mut self, octets: &[u8]) -> bool {
         let mut reader = Reader(octets);
         let Some(first) = reader.u8() else { return false };
@@ -57,6 +56,7 @@ impl Mptcp {
             return true;
         }
         let Some(option) = read(first, &mut reader, octets.len() + 2) else { return false };
+        // The length selects the form of an option, so extra bytes make it malformed.
         if !reader.0.is_empty() {
             return false;
         }
@@ -65,7 +65,7 @@ impl Mptcp {
     }
 }
 
-/// Octets to fill; there is room for all, since the caller has asked for the length.
+/// Fills a buffer from the front. The caller has sized the buffer by [`Mptcp::bare_len`].
 struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -194,7 +194,7 @@ fn emit_join(join: &MpJoin, len: usize, out: &mut Writer<'_>) {
     }
 }
 
-/// Octets not yet read.
+/// Bytes not yet read.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -233,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// `len` counts kind and length too. Only the length tells whether there is a checksum.
+/// `len` includes kind and length. Only the length tells whether a checksum is present.
 fn read_dss(reader: &mut Reader<'_>, len: usize) -> Option<Dss> {
     let flags = reader.u8()?;
     let has = |bit| flags & bit != 0;
@@ -248,7 +248,7 @@ fn read_dss(reader: &mut Reader<'_>, len: usize) -> Option<Dss> {
         dss = dss.with_mapping(Mapping { checksum, ..mapping });
     }
     if has(DATA_FIN) {
-        // RFC 8684 section 3.3.3: what it ends must be said.
+        // RFC 8684 section 3.3.3: a DATA_FIN requires a mapping.
         dss.mapping()?;
         dss = dss.with_data_fin();
     }
@@ -287,6 +287,7 @@ fn read(first: u8, reader: &mut Reader<'_>, len: usize) -> Option<MptcpOption> {
 
 fn read_capable(version: u8, reader: &mut Reader<'_>, len: usize) -> Option<MpCapable> {
     let flags = reader.u8()?;
+    // The length tells the place in the handshake (RFC 8684 section 3.1, figure 4).
     let form = match len {
         4 => CapableForm::Syn,
         12 => CapableForm::SynAck { sender: reader.key()? },
@@ -312,6 +313,7 @@ fn read_join(low: u8, reader: &mut Reader<'_>, len: usize) -> Option<MpJoin> {
     let address = AddressId(reader.u8()?);
     let backup = low & 1 != 0;
     Some(match len {
+        // The length tells the place in the handshake (RFC 8684 section 3.2, figures 5 to 7).
         12 => MpJoin::Syn { backup, address, token: Token(reader.u32()?), nonce: reader.u32()? },
         16 => MpJoin::SynAck { backup, address, hmac: reader.u64()?, nonce: reader.u32()? },
         24 => MpJoin::Ack { hmac: reader.take()? },
@@ -319,7 +321,7 @@ fn read_join(low: u8, reader: &mut Reader<'_>, len: usize) -> Option<MpJoin> {
     })
 }
 
-/// The length alone tells the family, and whether there is a port (RFC 8684 section 3.4.1).
+/// Only the length tells the address family and whether a port is present (RFC 8684 section 3.4.1).
 fn read_add(low: u8, reader: &mut Reader<'_>, len: usize) -> Option<AddAddr> {
     let id = AddressId(reader.u8()?);
     let echo = low & 1 != 0;

@@ -31,7 +31,7 @@ fn a_segment_grows_by_little() {
     assert_eq!(Segment::default().wire_len(), 20);
 }
 
-/// Figures 4 to 16 of RFC 8684, octet by octet.
+/// The layouts of figures 4 to 16 of RFC 8684, byte by byte.
 #[test]
 fn layouts_are_those_of_the_figures() {
     let capable = |form| {

@@ -1,4 +1,4 @@
-//! Octets to meaning.
+//! Parses datagrams.
 
 use bytes::Bytes;
 
@@ -8,22 +8,21 @@ use super::message::{
 };
 use crate::reader::Reader;
 
-/// What is wrong with a datagram.
+/// Why a datagram was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("octet {offset} of the datagram: {field} is not valid")]
 pub struct DecodeError {
-    /// The field that cannot be, or is cut off.
+    /// The invalid or truncated field.
     pub field: &'static str,
-    /// Where it begins.
+    /// Offset of that field in bytes.
     pub offset: usize,
 }
 
-/// Reads one datagram. The payload of data is a slice of `datagram`, not a copy.
+/// Parses one datagram. The payload of a data packet is a slice of `datagram`, not a copy.
 ///
 /// # Errors
 ///
-/// A type or a flag that is not known, a field that is cut off or can mean nothing, octets that
-/// follow the end.
+/// The type or a flag is unknown, a field is truncated or invalid, or bytes follow the message.
 pub fn decode(datagram: &Bytes) -> Result<Message, DecodeError> {
     let mut fields = Fields::new(datagram);
     let first = fields.octet("type")?;
@@ -73,7 +72,7 @@ pub(super) const fn bad(field: &'static str, offset: usize) -> DecodeError {
     DecodeError { field, offset }
 }
 
-/// No flag but `allowed`.
+/// Checks that no flag other than `allowed` is set.
 pub(super) const fn known(flags: u8, allowed: u8) -> Result<(), DecodeError> {
     if flags & !allowed == 0 { Ok(()) } else { Err(bad("flags", 0)) }
 }

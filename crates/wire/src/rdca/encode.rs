@@ -1,10 +1,10 @@
-//! Meaning to octets.
+//! Writes datagrams.
 
 use alloc::vec::Vec;
 
 use super::message::{Data, Message, Piece, Ranges, Report, flag, kind};
 
-/// Appends `message` to `out`: one datagram.
+/// Appends `message` to `out` as one datagram.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Request(m) => {
@@ -53,7 +53,7 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the header of `data` alone, for a driver that sends header and payload from two places.
+/// Appends only the header of `data`, for a driver that sends header and payload from two buffers.
 pub fn data_header(data: &Data, out: &mut Vec<u8>) {
     let flags = bit(data.last, flag::LAST)
         | bit(data.confirm, flag::CONFIRM)
@@ -80,14 +80,15 @@ fn put_report(out: &mut Vec<u8>, kind: u8, report: &Report) {
     words.iter().for_each(|word| put(out, *word));
 }
 
-/// Flags and fields of a report.
+/// The flags and fields of a report.
 pub(super) fn report_words(report: &Report) -> (u8, [u32; 6]) {
     let Report { stream, next, echo, interval, rtt, share, delayed, complete } = *report;
     let flags = bit(delayed, flag::DELAYED) | bit(complete, flag::COMPLETE);
     (flags, [stream.0, next.0, echo.0, interval, rtt, share])
 }
 
-/// The start of the first range in full; then, for each, its length, and the distance to the next.
+/// Appends the start of the first range in full, then the length of each range and the distance to
+/// the next one.
 fn put_ranges(out: &mut Vec<u8>, ranges: &Ranges) {
     let ranges = ranges.as_slice();
     out.push(ranges.len() as u8);
@@ -95,6 +96,7 @@ fn put_ranges(out: &mut Vec<u8>, ranges: &Ranges) {
     put(out, first.start.0);
     let mut at = first.start;
     for range in ranges {
+        // The start of the first range is already written in full.
         if range.start != first.start {
             put_step(out, range.start.distance(at));
         }
@@ -103,7 +105,7 @@ fn put_ranges(out: &mut Vec<u8>, ranges: &Ranges) {
     }
 }
 
-/// [`Ranges`] takes nothing that two octets do not hold.
+/// Appends a step. [`Ranges`] accepts only ranges whose steps fit into two bytes.
 fn put_step(out: &mut Vec<u8>, step: i32) {
     out.extend_from_slice(&(step as u16).to_be_bytes());
 }

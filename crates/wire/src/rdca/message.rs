@@ -1,15 +1,15 @@
-//! What the datagrams mean.
+//! The messages and their fields.
 
 use core::fmt;
 use core::ops::Add;
 
 use bytes::Bytes;
 
-/// The version that we speak; a request with another is refused.
+/// The protocol version. A sink refuses a request with another version.
 pub const VERSION: u8 = 1;
-/// Ranges in one SNACK or GONE, at most.
+/// Largest number of ranges in one SNACK or GONE.
 pub const MAX_RANGES: usize = 16;
-/// Octets of the longest header of a data packet.
+/// Length of the longest header of a data packet in bytes.
 pub const MAX_DATA_HEADER: usize = 17;
 
 /// How datagrams are written.
@@ -25,8 +25,8 @@ pub enum Header {
     Printed,
 }
 
-/// The number of a packet: modulo 2^32, so it has no order of its own. Comparisons are right while
-/// the two are less than 2^31 apart.
+/// Packet number, modulo 2^32. Packet numbers have no total order; comparisons are right while the
+/// two numbers are less than 2^31 apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq(pub u32);
 
@@ -36,12 +36,12 @@ impl Seq {
         self.0.wrapping_sub(other.0) as i32
     }
 
-    /// `self` comes before `other`.
+    /// True if `self` comes before `other`.
     pub const fn lt(self, other: Self) -> bool {
         self.distance(other) < 0
     }
 
-    /// `self` comes before `other` or is it.
+    /// True if `self` comes before `other` or equals it.
     pub const fn le(self, other: Self) -> bool {
         self.distance(other) <= 0
     }
@@ -70,8 +70,8 @@ impl fmt::Debug for Seq {
     }
 }
 
-/// A reading of somebody's clock: microseconds modulo 2^32 (71 minutes). Only differences mean
-/// anything, and only while they are shorter than 35 minutes.
+/// A clock reading in microseconds, modulo 2^32 (71 minutes). Only differences shorter than 35
+/// minutes are meaningful.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TimeStamp(pub u32);
 
@@ -82,16 +82,16 @@ impl TimeStamp {
     }
 }
 
-/// Names one life of a sender: drawn by its owner, different after each restart.
+/// Identifies one run of a sender. The sender's owner draws a different value after each restart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Incarnation(pub u32);
 
-/// Names one stream at the sink, which draws it: a sink that has restarted knows none of those it
-/// gave before.
+/// Identifies a stream at the sink. The sink draws it, so after a restart it does not recognise the
+/// streams of its previous run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StreamId(pub u32);
 
-/// Packets `start..end`, not empty.
+/// The packets `start..end`. Not empty in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Range {
     /// The first packet.
@@ -101,27 +101,27 @@ pub struct Range {
 }
 
 impl Range {
-    /// Packets in it; 0 if `end` does not come after `start`.
+    /// Number of packets; 0 if `end` does not come after `start`.
     pub fn len(self) -> u32 {
         self.end.distance(self.start).max(0) as u32
     }
 
-    /// There is none in it.
+    /// True if the range contains no packet.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// What of it lies within `other`.
+    /// The part of the range that lies within `other`.
     pub fn within(self, other: Self) -> Self {
-        // Measured from one point: of two ends half the number space apart each comes before the
-        // other.
+        // Both ends are measured from `other.start`. A direct comparison fails if two ends are half
+        // the number space apart, since each then comes before the other.
         let from = i64::from(self.start.distance(other.start));
         let place = |offset: i64| other.start + offset.clamp(0, i64::from(other.len())) as u32;
         Self { start: place(from), end: place(from + i64::from(self.len())) }
     }
 }
 
-/// Up to [`MAX_RANGES`] ranges, ascending and apart from each other, without an allocation.
+/// Up to [`MAX_RANGES`] ranges, ascending and disjoint, stored without an allocation.
 #[derive(Clone, Copy)]
 pub struct Ranges {
     ranges: [Range; MAX_RANGES],
@@ -129,14 +129,15 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// None.
+    /// No ranges.
     pub const EMPTY: Self = Self { ranges: [Range { start: Seq(0), end: Seq(0) }; MAX_RANGES], len: 0 };
 
-    /// Adds a range. It is not taken, and the answer is `false`, if it is empty, if it does not
-    /// begin after the last one or lies too far from it to be written (65535 packets at most, for
-    /// the distance and for the length), or if there is no room.
+    /// Adds a range. Returns `false` and changes nothing if there is no room, or if the range is
+    /// empty, does not begin after the last one, or cannot be encoded. Distance and length are at
+    /// most 65535 packets.
     pub fn push(&mut self, range: Range) -> bool {
         let at = usize::from(self.len);
+        // The first range may begin anywhere.
         let gap = self.as_slice().last().map_or(1, |last| range.start.distance(last.end));
         if at == MAX_RANGES
             || !(1..=MAX_STEP).contains(&gap)
@@ -150,13 +151,13 @@ impl Ranges {
         true
     }
 
-    /// The ranges.
+    /// The ranges in order.
     pub fn as_slice(&self) -> &[Range] {
         &self.ranges[..usize::from(self.len)]
     }
 }
 
-/// The longest distance or length that two octets hold.
+/// The longest distance or length that two bytes can hold.
 pub(super) const MAX_STEP: i32 = u16::MAX as i32;
 
 impl PartialEq for Ranges {
@@ -176,31 +177,32 @@ impl fmt::Debug for Ranges {
 /// Sender to sink: open a stream (Connection Request, section 3.2.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The sender's version, 0..=15.
+    /// The sender's protocol version, 0..=15.
     pub version: u8,
-    /// This life of the sender.
+    /// The current run of the sender.
     pub incarnation: Incarnation,
-    /// The number of the first packet.
+    /// Number of the first packet.
     pub first: Seq,
     /// The sender's clock.
     pub time: TimeStamp,
-    /// Octets of the longest datagram that the sender will send; the packet in which rates are
-    /// counted (erratum H7).
+    /// Length of the longest datagram that the sender will send, in bytes. The sink counts rates in
+    /// packets of this length (erratum H7).
     pub datagram: u16,
 }
 
 /// Sink to sender: the stream is open (Connection Reply).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// That of the request.
+    /// Incarnation of the request.
     pub incarnation: Incarnation,
-    /// What every later datagram of this stream bears.
+    /// Identifier that every later datagram of this stream carries.
     pub stream: StreamId,
-    /// The time stamp of the request, so that the sender measures the round trip on its own clock
-    /// (erratum H17).
+    /// Time stamp of the request, from which the sender measures the round-trip time on its own
+    /// clock (erratum H17).
     pub echo: TimeStamp,
-    /// The sink's estimate of the round trip, microseconds: twice the trip time of the request, as
-    /// the paper has it. Only a sender whose clock is synchronised with the sink's can use it.
+    /// The sink's estimate of the round-trip time in microseconds: twice the one-way delay of the
+    /// request, as in the paper. It is valid only if the clocks of sender and sink are
+    /// synchronised.
     pub rtt: u32,
 }
 
@@ -209,41 +211,41 @@ pub struct Reply {
 pub struct Data {
     /// The stream.
     pub stream: StreamId,
-    /// Its number.
+    /// Packet number.
     pub seq: Seq,
     /// The sender's clock when this copy was sent.
     pub time: TimeStamp,
-    /// Nothing follows: the stream ends with this packet (erratum H12).
+    /// True for the last packet of the stream (erratum H12).
     pub last: bool,
-    /// The sender wants to be told how far the sink is.
+    /// Asks the sink for a [`Message::Confirm`].
     pub confirm: bool,
-    /// It was sent before (erratum H16: the receive rate must not count it).
+    /// True for a retransmission, which the receive rate must not count (erratum H16).
     pub repeated: bool,
-    /// The round trip as the sender has measured it, microseconds.
+    /// The round-trip time measured by the sender, in microseconds.
     pub rtt: Option<u32>,
-    /// Which piece of what the application wrote.
+    /// Position of this packet in the application's message.
     pub piece: Piece,
     /// The application's bytes.
     pub payload: Bytes,
 }
 
-/// Which piece of the application's data a packet carries: data that is too long for one packet is
-/// cut (section 3.2.1), and its pieces have consecutive numbers.
+/// Position of a packet in the application's message. A message that is too long for one packet is
+/// split (section 3.2.1), and its pieces have consecutive packet numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Piece {
-    /// All of it.
+    /// The whole message.
     #[default]
     Whole,
-    /// The first of several.
+    /// The first of several pieces.
     First,
-    /// Neither the first nor the last.
+    /// A piece between the first and the last.
     Middle,
-    /// The last of several.
+    /// The last of several pieces.
     Last,
 }
 
 impl Piece {
-    /// Piece number `at` of `of`, counted from 0.
+    /// The position of piece `at` of `of` pieces, counted from 0.
     pub const fn of(at: usize, of: usize) -> Self {
         match (at == 0, at + 1 >= of) {
             (true, true) => Self::Whole,
@@ -254,82 +256,82 @@ impl Piece {
     }
 }
 
-/// What every word of the sink about a stream says.
+/// The state of a stream at the sink, part of every report to the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// The stream.
     pub stream: StreamId,
-    /// Everything before this packet was delivered to the application, or reported to it as gone.
+    /// Every packet before this one was delivered to the application, or reported to it as lost.
     pub next: Seq,
-    /// The sender's clock now, as far as the sink knows it: the time stamp of the last data, plus
-    /// the time since.
+    /// The sink's estimate of the sender's current clock: the time stamp of the last data packet
+    /// plus the time since its arrival.
     pub echo: TimeStamp,
-    /// The average interval between packets, microseconds; its reciprocal is the receive rate
-    /// (Algorithm 1 line 9). 0: not known.
+    /// Average interval between packets in microseconds; its reciprocal is the receive rate
+    /// (Algorithm 1 line 9). 0 if unknown.
     pub interval: u32,
-    /// The average round trip, microseconds. 0: not known.
+    /// Average round-trip time in microseconds. 0 if unknown.
     pub rtt: u32,
-    /// The average interval between the packets of a sender, if all that are held back had the
-    /// same, microseconds. 0: not known.
+    /// Average interval between packets of one sender if all throttled senders had equal rates, in
+    /// microseconds. 0 if unknown.
     pub share: u32,
-    /// Packets wait on their way, more than a little: a loss may come from congestion.
+    /// True if queueing delay is high, so that a loss may be due to congestion.
     pub delayed: bool,
-    /// The sink knows the end of the stream and has everything before it.
+    /// True if the sink knows the end of the stream and has every packet before it.
     pub complete: bool,
 }
 
-/// Sink to sender: these packets are missing.
+/// Sink to sender: a selective negative acknowledgement of missing packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snack {
-    /// See [`Report`].
+    /// State of the stream.
     pub report: Report,
-    /// What is missing, ascending, at or after `report.next`.
+    /// The missing packets, ascending, at or after `report.next`.
     pub missing: Ranges,
 }
 
-/// Sender to sink: what has been sent so far; the sink is to say what it has (erratum H12).
+/// Sender to sink: announces what has been sent and asks for the state of the stream (erratum H12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Probe {
     /// The stream.
     pub stream: StreamId,
-    /// One past the last packet that was sent.
+    /// One past the last packet sent.
     pub end: Seq,
     /// The sender's clock.
     pub time: TimeStamp,
-    /// Nothing follows.
+    /// True if no packet follows.
     pub last: bool,
 }
 
-/// Sender to sink: these packets were asked for and are not retained any more.
+/// Sender to sink: the packets were requested but the sender no longer retains them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gone {
     /// The stream.
     pub stream: StreamId,
-    /// The packets.
+    /// The packets that cannot be retransmitted.
     pub ranges: Ranges,
 }
 
-/// Why a sink takes no stream, or no packet.
+/// Why a sink refuses a stream or a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RefuseReason {
-    /// It knows no such stream: it has restarted, or the sender was silent for too long.
+    /// The stream is unknown: the sink has restarted, or the sender was silent for too long.
     UnknownStream,
-    /// It serves as many senders as it can.
+    /// The sink already serves its maximum number of senders.
     NoRoom,
-    /// It does not speak the request's version.
+    /// The sink does not support the version of the request.
     Version,
 }
 
-/// Sink to sender: no.
+/// Sink to sender: refuses a request or a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refuse {
-    /// Why.
+    /// The reason.
     pub reason: RefuseReason,
-    /// What it answers: a stream if the stream is unknown, else the incarnation of the request.
+    /// The stream if the stream is unknown, else the incarnation of the request.
     pub answers: u32,
 }
 
-/// One datagram.
+/// The content of one datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// See [`Request`].
@@ -342,7 +344,7 @@ pub enum Message {
     Snack(Snack),
     /// Sink to sender: explicit congestion notification (section 3.5.2).
     Congestion(Report),
-    /// Sink to sender: the answer to a packet or a probe that asks for it.
+    /// Sink to sender: answers a data packet or a probe that asks for confirmation.
     Confirm(Report),
     /// See [`Probe`].
     Probe(Probe),
@@ -350,11 +352,11 @@ pub enum Message {
     Gone(Gone),
     /// See [`Refuse`].
     Refuse(Refuse),
-    /// Either to the other: the stream is given up.
+    /// Either direction: aborts the stream.
     Reset(StreamId),
 }
 
-/// The types, in the high nibble of the first octet.
+/// The types, in the high nibble of the first byte.
 pub(super) mod kind {
     pub(in crate::rdca) const REQUEST: u8 = 0x1;
     pub(in crate::rdca) const REPLY: u8 = 0x2;
@@ -371,19 +373,19 @@ pub(super) mod kind {
     pub(in crate::rdca) const LAST: u8 = 0xd;
 }
 
-/// Flags in the low nibble of the first octet.
+/// Flags in the low nibble of the first byte.
 pub(super) mod flag {
-    /// DATA, PROBE: nothing follows.
+    /// DATA, PROBE: last packet of the stream.
     pub(in crate::rdca) const LAST: u8 = 0x1;
-    /// DATA: please confirm.
+    /// DATA: asks for a confirmation.
     pub(in crate::rdca) const CONFIRM: u8 = 0x2;
-    /// DATA: sent before.
+    /// DATA: retransmission.
     pub(in crate::rdca) const REPEATED: u8 = 0x4;
-    /// DATA: a measured round trip follows the header.
+    /// DATA: a measured round-trip time follows the header.
     pub(in crate::rdca) const RTT: u8 = 0x8;
-    /// SNACK, CONGESTION, CONFIRM: packets wait on their way.
+    /// SNACK, CONGESTION, CONFIRM: queueing delay is high.
     pub(in crate::rdca) const DELAYED: u8 = 0x1;
-    /// The same: the sink has all of the stream.
+    /// SNACK, CONGESTION, CONFIRM: the sink has the whole stream.
     pub(in crate::rdca) const COMPLETE: u8 = 0x2;
 }
 

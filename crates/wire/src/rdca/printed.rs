@@ -7,11 +7,11 @@
 //!            1   2     3      4    22
 //! ```
 //!
-//! The paper names the fields and not their widths. The time stamp counts units of 1024
-//! microseconds, as 802.11 does. What reads a data packet completes number and time stamp to those
-//! next to what is expected, and knows the stream by its sender alone; nothing says that a packet
-//! was sent before, is the last, or asks to be confirmed. What the paper has no message for bears
-//! the type of the one that goes the same way.
+//! The paper names the fields but not their widths. The time stamp counts units of 1024
+//! microseconds, as in 802.11. The receiver completes number and time stamp to the values nearest
+//! to the expected ones, and identifies the stream by its sender alone. The header has no flags for
+//! a retransmission, the last packet, or a request for confirmation. Messages that the paper does
+//! not define use the type of a message in the same direction.
 
 use alloc::vec::Vec;
 
@@ -24,34 +24,34 @@ use super::message::{
     Snack, StreamId, TimeStamp, flag,
 };
 
-/// Octets of the header.
+/// Length of the header in bytes.
 pub(super) const HEADER: usize = 4;
-/// Octets of a Connection Request and a Connection Reply (section 3.2.2).
+/// Length of a Connection Request and a Connection Reply (section 3.2.2) in bytes.
 const CONNECTION: usize = 24;
-/// Octets of a Congestion Control packet.
+/// Length of a Congestion Control packet in bytes.
 const CONGESTION: usize = 32;
-/// Numbers that a list has room for in a datagram of 300 octets.
+/// Largest number of entries of a list in a datagram of 300 bytes.
 const MOST_LISTED: usize = 132;
-/// Bits of a number.
+/// Width of a packet number in bits.
 const NUMBER: u32 = 13;
-/// Bits of a time stamp.
+/// Width of a time stamp in bits.
 const TIME: u32 = 16;
-/// Bits of microseconds that a time stamp leaves out.
+/// Number of low bits of a microsecond clock that a time stamp omits.
 const UNIT: u32 = 10;
 
-/// What a receiver expects of a sender's next packet, to which the short fields of the printed
-/// header are completed.
+/// What a receiver expects in the next packet of a sender. The short fields of the printed header
+/// are completed to the nearest values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Expected {
-    /// The sender's stream; 0 if it is not known.
+    /// Stream of the sender; 0 if unknown.
     pub stream: StreamId,
-    /// The next number.
+    /// The next packet number.
     pub seq: Seq,
     /// The sender's clock.
     pub time: TimeStamp,
 }
 
-/// Type and kind of a control packet, in the first octet after the flag.
+/// Type and kind of a control packet, in the first byte after the flag bit.
 mod kind {
     pub(super) const REQUEST: u32 = 0;
     pub(super) const PROBE: u32 = 1;
@@ -64,7 +64,7 @@ mod kind {
     pub(super) const CONFIRM: u32 = 3 << 3 | 1;
 }
 
-/// Appends `message` to `out`.
+/// Appends `message` to `out` as one datagram.
 pub(super) fn encode(message: &Message, out: &mut Vec<u8>) {
     let begin = out.len();
     let control = |out: &mut Vec<u8>, kind: u32, flags: u8, words: &[u32]| {
@@ -127,7 +127,7 @@ pub(super) fn encode(message: &Message, out: &mut Vec<u8>) {
     out.resize(begin + length, 0);
 }
 
-/// Reads one datagram, as [`super::decode()`] does.
+/// Parses one datagram, as [`super::decode()`] does.
 pub(super) fn decode(datagram: &Bytes, expected: Expected) -> Result<Message, DecodeError> {
     let mut fields = Fields::new(datagram);
     let header = fields.word("header")?;
@@ -163,7 +163,7 @@ pub(super) fn decode(datagram: &Bytes, expected: Expected) -> Result<Message, De
         kind::REFUSE => {
             let reason = RefuseReason::from_code(flags).ok_or(bad("reason", 0))?;
             let answers = match (fields.word("what it answers")?, reason) {
-                // Data says nothing of its stream, which is that of the reader.
+                // A data packet does not name its stream, so the expected stream applies.
                 (0, RefuseReason::UnknownStream) => expected.stream.0,
                 (answers, _) => answers,
             };
@@ -186,6 +186,7 @@ pub(super) fn decode(datagram: &Bytes, expected: Expected) -> Result<Message, De
         kind::CONFIRM => (Message::Confirm(fields.report(flags)?), CONGESTION),
         _ => return Err(bad("type", 0)),
     };
+    // The printed lengths are fixed; unused bytes are zero.
     let zeros = fields.rest().iter().all(|octet| *octet == 0);
     if zeros && datagram.len() == length { Ok(message) } else { Err(bad("end of the datagram", fields.at())) }
 }
@@ -202,7 +203,7 @@ fn data(header: u32, payload: Bytes, expected: Expected) -> Message {
     Message::Data(Data { stream: expected.stream, seq, time, piece, payload, ..Data::default() })
 }
 
-/// The number next to `expected` whose last bits are those of `word`.
+/// The number nearest to `expected` whose low `bits` bits equal those of `word`.
 fn next_to(expected: u32, word: u32, bits: u32) -> u32 {
     let ahead = low(word.wrapping_sub(expected), bits);
     let half = 1 << (bits - 1);
@@ -213,7 +214,7 @@ const fn low(word: u32, bits: u32) -> u32 {
     word & ((1 << bits) - 1)
 }
 
-/// The first number in full, then the last 16 bits of each.
+/// Appends the first number in full, then the low 16 bits of each number.
 fn put_list(out: &mut Vec<u8>, ranges: &Ranges) {
     let ranges = ranges.as_slice();
     let Some(first) = ranges.first() else { return };

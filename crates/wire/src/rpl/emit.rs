@@ -1,4 +1,4 @@
-//! Meaning to octets.
+//! Writes messages.
 
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
@@ -7,24 +7,24 @@ use super::option::{ControlOption, MAX_PATH, flag, kind};
 use super::{Dao, DaoAck, Dio, Message, code};
 use crate::icmpv6::{self, Header, Kind};
 
-/// Why a message cannot be said in octets.
+/// Why a message cannot be encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmitError {
-    /// A number is larger than its field allows.
+    /// A number exceeds the range of its field.
     #[error("{field} {value} is more than {max}")]
     Range {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// The number.
         value: usize,
-        /// The largest that can be said.
+        /// Largest value of the field.
         max: usize,
     },
 }
 
-/// Appends the ICMPv6 message that `message` is, from `src` to `dst`, to `out`; on an error `out`
-/// is as it was.
+/// Appends `message`, sent from `src` to `dst`, to `out` as an ICMPv6 message. On error, `out` is
+/// unchanged.
 pub fn emit(message: &Message, [src, dst]: [Ipv6Addr; 2], out: &mut Vec<u8>) -> Result<(), EmitError> {
     let mut body = Vec::new();
     let code = match message {
@@ -76,7 +76,7 @@ fn emit_dao_ack(ack: &DaoAck, body: &mut Vec<u8>) {
 
 fn emit_option(option: &ControlOption, body: &mut Vec<u8>) -> Result<(), EmitError> {
     let start = body.len();
-    // Type and length, which is known at the end.
+    // Type, and a placeholder for the length, which is known only at the end.
     body.extend_from_slice(&[0, 0]);
     let kind = match option {
         ControlOption::DagMetricContainer(objects) => {
@@ -149,7 +149,7 @@ fn emit_option(option: &ControlOption, body: &mut Vec<u8>) -> Result<(), EmitErr
         }
     };
     body[start] = kind;
-    // Every arm keeps to 255.
+    // Every arm limits its content to 255 bytes.
     body[start + 1] = (body.len() - start - 2) as u8;
     Ok(())
 }

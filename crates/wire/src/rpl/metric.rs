@@ -1,9 +1,9 @@
-//! Objects of a DAG metric container (RFC 6551): how good a path is.
+//! Objects of a DAG metric container (RFC 6551): metrics of a path.
 //!
-//! An object has four octets of header (section 2.1): type, five reserved bits with P, C and O,
-//! then R with the aggregation type and the precedence, and the length of what follows. Of metrics
-//! only aggregated ones are read: a recorded one (R) has a value for each link, and a constraint
-//! (C) is no measure. Others are skipped.
+//! An object has a header of four bytes (section 2.1): type; five reserved bits with P, C and O; R
+//! with the aggregation type and the precedence; and the length of the body. [`parse_metrics`]
+//! reads only aggregated metrics. It skips recorded metrics (R), which have a value for each link,
+//! and constraints (C), which are not measurements.
 
 use alloc::vec::Vec;
 
@@ -12,11 +12,11 @@ use crate::reader::Reader;
 /// A metric of a path, aggregated over its links.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Metric {
-    /// Link throughput (section 4.1): octets per second, the least of all links.
+    /// Link throughput (section 4.1): bytes per second, minimum over all links.
     Throughput(u32),
-    /// Link latency (section 4.2): microseconds, added up.
+    /// Link latency (section 4.2): microseconds, summed.
     Latency(u32),
-    /// Expected transmission count (section 4.3.2) in units of 1/128, added up.
+    /// Expected transmission count (section 4.3.2) in units of 1/128, summed.
     Etx(u16),
 }
 
@@ -41,8 +41,8 @@ pub fn emit_metrics(metrics: &[Metric], out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the objects that are known; `None` if one is cut off, or has a length or an aggregation
-/// that it cannot have.
+/// Parses the known objects. Returns `None` if an object is truncated, or has an invalid length or
+/// aggregation type.
 pub fn parse_metrics(octets: &[u8]) -> Option<Vec<Metric>> {
     let mut reader = Reader::new(octets);
     let mut metrics = Vec::new();
@@ -66,11 +66,11 @@ pub fn parse_metrics(octets: &[u8]) -> Option<Vec<Metric>> {
     Some(metrics)
 }
 
-/// C, in the second octet.
+/// Flag C (constraint), in the second byte.
 const CONSTRAINT: u8 = 1 << 1;
-/// R, in the third.
+/// Flag R (recorded), in the third byte.
 const RECORDED: u8 = 1 << 7;
-/// A: how a metric is aggregated, in the third octet.
+/// Field A, the aggregation type, in the third byte.
 const AGGREGATION: u8 = 7 << 4;
 const ADDITIVE: u8 = 0;
 const MINIMUM: u8 = 2 << 4;

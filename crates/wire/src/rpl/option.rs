@@ -3,15 +3,15 @@
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
-/// The most nodes that a path in an option has: its length has one octet, and one octet is not of
-/// the path.
+/// Largest number of nodes in a path option: the length field has one byte, and one byte of the
+/// content is not part of the path.
 pub const MAX_PATH: usize = (u8::MAX as usize - 1) / 2;
 
-/// An option that is read. Padding is none.
+/// A known option. Padding is not kept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ControlOption {
-    /// DAG Metric Container (section 6.7.4): objects of RFC 6551, for [`super::parse_metrics`]; at
-    /// most 255 octets.
+    /// DAG Metric Container (section 6.7.4): objects of RFC 6551, at most 255 bytes. See
+    /// [`super::parse_metrics`].
     DagMetricContainer(Vec<u8>),
     /// DODAG Configuration.
     DodagConfiguration(DodagConfiguration),
@@ -23,62 +23,63 @@ pub enum ControlOption {
     SolicitedInformation(SolicitedInformation),
     /// Prefix Information.
     PrefixInformation(PrefixInformation),
-    /// Ours: which nodes a DIO has passed.
+    /// Project-specific: the nodes that a DIO has passed.
     PathTraversed(PathTraversed),
-    /// Ours: a path that a node has built.
+    /// Project-specific: a path that a node has built.
     PathBuilt(PathBuilt),
 }
 
-/// What all nodes of a DODAG go by (RFC 6550 section 6.7.6).
+/// Parameters that all nodes of a DODAG share (RFC 6550 section 6.7.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DodagConfiguration {
-    /// A: nodes have to authenticate themselves.
+    /// A: nodes must authenticate themselves.
     pub authenticated: bool,
-    /// PCS: bits of the path control field that are used, less one; 0 to 7.
+    /// PCS: number of bits used in the path control field, minus one; 0 to 7.
     pub path_control_size: u8,
-    /// DIOIntervalDoublings: how often the Trickle interval doubles.
+    /// DIOIntervalDoublings: number of doublings of the Trickle interval.
     pub interval_doublings: u8,
-    /// DIOIntervalMin: the shortest Trickle interval is two to this power, in milliseconds.
+    /// DIOIntervalMin: the shortest Trickle interval is 2 to this power, in milliseconds.
     pub interval_min: u8,
-    /// DIORedundancyConstant: so many consistent DIOs heard suppress one's own; 0 never does.
+    /// DIORedundancyConstant: number of consistent DIOs heard that suppress a node's own DIO; 0
+    /// disables suppression.
     pub redundancy: u8,
-    /// MaxRankIncrease: how much a node's rank may grow within a version; 0 is no limit.
+    /// MaxRankIncrease: largest increase of a node's rank within a DODAG version; 0 is unlimited.
     pub max_rank_increase: u16,
-    /// MinHopRankIncrease: the least by which the rank grows from hop to hop.
+    /// MinHopRankIncrease: smallest increase of the rank per hop.
     pub min_hop_rank_increase: u16,
-    /// OCP: which objective function makes the rank (RFC 6552 is 0).
+    /// OCP: the objective function that computes the rank (0 is that of RFC 6552).
     pub objective_code_point: u16,
-    /// How long a route lives, in lifetime units; 255 is for ever.
+    /// Default lifetime of a route in lifetime units; 255 is infinite.
     pub default_lifetime: u8,
-    /// Seconds of a lifetime unit.
+    /// Length of a lifetime unit in seconds.
     pub lifetime_unit: u16,
 }
 
-/// What can be reached (RFC 6550 section 6.7.7).
+/// A reachable destination (RFC 6550 section 6.7.7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Target {
-    /// Bits of the prefix that count, at most 128; a node is a prefix of 128.
+    /// Prefix length in bits, at most 128; 128 for a single node.
     pub prefix_len: u8,
-    /// The prefix. What is past its length is not sent, and read as zero.
+    /// The prefix. Bits past its length are not sent and are read as zero.
     pub prefix: Ipv6Addr,
 }
 
 /// How a target is reached (RFC 6550 section 6.7.8).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TransitInformation {
-    /// E: the target is not of the RPL network.
+    /// E: the target is outside the RPL network.
     pub external: bool,
-    /// Which of its parents a node would rather be reached through (section 9.9); one bit each.
+    /// Preference among the parents of the target (section 9.9); one bit each.
     pub path_control: u8,
-    /// Grows with each new statement on the target, and wraps.
+    /// Incremented with each new statement about the target; wraps.
     pub path_sequence: u8,
-    /// How long this holds, in lifetime units; 0 takes it back, 255 is for ever.
+    /// Lifetime in lifetime units; 0 withdraws the target, 255 is infinite.
     pub path_lifetime: u8,
-    /// The parent, in non-storing mode.
+    /// Address of the parent, in non-storing mode.
     pub parent: Option<Ipv6Addr>,
 }
 
-/// Whom a DIS asks: those for whom every predicate holds (RFC 6550 section 6.7.9).
+/// Selects the nodes that answer a DIS: those that match every predicate (RFC 6550 section 6.7.9).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SolicitedInformation {
     /// I: nodes of this instance.
@@ -92,51 +93,51 @@ pub struct SolicitedInformation {
 /// A prefix for the addresses of nodes (RFC 6550 section 6.7.10).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PrefixInformation {
-    /// Bits of the prefix that count, at most 128.
+    /// Prefix length in bits, at most 128.
     pub prefix_len: u8,
     /// L: addresses with this prefix are on the link.
     pub on_link: bool,
-    /// A: nodes make their addresses of it.
+    /// A: nodes configure their addresses from the prefix.
     pub autonomous: bool,
-    /// R: the prefix is a whole address of the sender.
+    /// R: the prefix field holds a whole address of the sender.
     pub router_address: bool,
-    /// Seconds; 4294967295 is for ever.
+    /// Lifetime in seconds; 4294967295 is infinite.
     pub valid_lifetime: u32,
-    /// Seconds; 4294967295 is for ever.
+    /// Lifetime in seconds; 4294967295 is infinite.
     pub preferred_lifetime: u32,
-    /// The prefix, or the sender's address.
+    /// The prefix, or the address of the sender.
     pub prefix: Ipv6Addr,
 }
 
-/// What kind of node sends a DIO (NT).
+/// Type of the node that sends a DIO (NT).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NodeType {
-    /// It has no link but IEEE 802.15.4.
+    /// The node has only IEEE 802.15.4 links.
     Ieee802154,
-    /// It has another one too, as to a cellular network.
+    /// The node also has another link, such as a cellular one.
     MultiLink,
-    /// It is between the cellular network and the root.
+    /// The node lies between the cellular network and the root.
     BaseStation,
 }
 
-/// Which nodes a DIO has passed, and what its sender is. Type 0xf0; an octet of node type, then two
-/// octets for each node, big-endian.
+/// The nodes that a DIO has passed, and the type of its sender. Type 0xf0: one byte of node type,
+/// then two bytes for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathTraversed {
-    /// Of the sender.
+    /// Type of the sender.
     pub node_type: NodeType,
-    /// Multi-link nodes on the path, the sender included, the root not; at most 15. High bits of
-    /// the same octet.
+    /// Number of multi-link nodes on the path, at most 15. The sender counts, the root does not.
+    /// Stored in the high bits of the byte of node type.
     pub multi_link: u8,
     /// Short addresses from the root to the sender, both included; at most [`MAX_PATH`].
     pub path: Vec<u16>,
 }
 
-/// A path that a node has built and numbered, for those on it to keep. Type 0xf1; an octet of path
-/// number, then two octets for each node, big-endian.
+/// A numbered path that a node has built, for the nodes on the path to store. Type 0xf1: one byte
+/// of path number, then two bytes for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathBuilt {
-    /// The node's number for the path.
+    /// Path number, assigned by the node.
     pub id: u8,
     /// Short addresses from the node to the root, both included; at most [`MAX_PATH`].
     pub path: Vec<u16>,
@@ -162,7 +163,7 @@ impl NodeType {
 }
 
 impl Target {
-    /// The prefix with zeros past its length.
+    /// The prefix with the bits past its length set to zero.
     pub(super) const fn masked(&self) -> Ipv6Addr {
         let past = match u128::MAX.checked_shr(self.prefix_len as u32) {
             Some(past) => past,
@@ -183,13 +184,13 @@ pub(super) mod kind {
     pub(in super::super) const TRANSIT_INFORMATION: u8 = 6;
     pub(in super::super) const SOLICITED_INFORMATION: u8 = 7;
     pub(in super::super) const PREFIX_INFORMATION: u8 = 8;
-    /// Ours: not assigned.
+    /// Project-specific, not assigned by IANA.
     pub(in super::super) const PATH_TRAVERSED: u8 = 0xf0;
-    /// Ours: not assigned.
+    /// Project-specific, not assigned by IANA.
     pub(in super::super) const PATH_BUILT: u8 = 0xf1;
 }
 
-/// Bits in the octet of flags of an option.
+/// Flag bits of an option.
 pub(super) mod flag {
     /// DODAG Configuration: A. The low three bits are PCS.
     pub(in super::super) const AUTHENTICATED: u8 = 1 << 3;

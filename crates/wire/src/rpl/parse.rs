@@ -1,4 +1,4 @@
-//! Octets to meaning.
+//! Parses messages.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,32 +12,32 @@ use super::{Dao, DaoAck, Dio, Dis, Message, ModeOfOperation, code};
 use crate::icmpv6::{self, Kind};
 use crate::reader::Reader;
 
-/// A message that was read.
+/// The result of [`parse`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Parsed {
-    /// What it says.
+    /// The message.
     pub message: Message,
-    /// Options that were skipped, since their type is not known here; padding does not count.
+    /// Number of options skipped because their type is unknown; padding is not counted.
     pub unknown_options: usize,
 }
 
-/// Which field a message was refused for.
+/// The field that made [`parse`] refuse a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// One of ICMPv6.
+    /// A field of the ICMPv6 header.
     Icmpv6(icmpv6::Field),
-    /// The ICMPv6 message is not of type 155.
+    /// The ICMPv6 message does not have type 155.
     Kind,
-    /// The code: a message that is secured, or not known.
+    /// The code is unknown or that of a secured message.
     Code,
-    /// The base object is cut off.
+    /// The base object is truncated.
     Base,
     /// An option runs past the end of the message.
     Option,
-    /// An option has a length that its type does not allow, or a number in it that means nothing.
+    /// An option has a length that its type does not allow, or an invalid value.
     OptionContent {
-        /// Its type.
+        /// Type of the option.
         kind: u8,
     },
 }
@@ -55,20 +55,19 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not an RPL message that is understood.
+/// The bytes are not a valid RPL message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of an RPL message")]
 pub struct ParseError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where that field begins in the ICMPv6 message.
+    /// Offset of that field in the ICMPv6 message.
     pub offset: usize,
 }
 
-/// Reads the ICMPv6 message that `octets` are, the whole payload of a packet from `src` to `dst`.
+/// Parses an ICMPv6 message, the whole payload of a packet from `src` to `dst`.
 ///
-/// Reserved bits are not looked at. An option is kept whether or not it belongs into the message
-/// that it is in.
+/// Reserved bits are ignored. An option is kept whether or not its message may contain it.
 pub fn parse(octets: &[u8], [src, dst]: [Ipv6Addr; 2]) -> Result<Parsed, ParseError> {
     let (header, _) = icmpv6::parse(octets, [src, dst])
         .map_err(|error| ParseError { field: Field::Icmpv6(error.field), offset: error.offset })?;
@@ -129,7 +128,7 @@ fn read_dao_ack(reader: &mut Reader<'_>) -> Option<Message> {
     Some(Message::DaoAck(DaoAck { instance, sequence, status, dodag, options: Vec::new() }))
 }
 
-/// Reads all options, and counts those that are not known.
+/// Reads all options and counts the unknown ones.
 fn read_options(reader: &mut Reader<'_>) -> Result<(Vec<ControlOption>, usize), ParseError> {
     let mut options = Vec::new();
     let mut unknown = 0;
@@ -137,6 +136,7 @@ fn read_options(reader: &mut Reader<'_>) -> Result<(Vec<ControlOption>, usize), 
         let offset = reader.at();
         let cut_off = ParseError { field: Field::Option, offset };
         let kind = reader.u8().ok_or(cut_off)?;
+        // Pad1 is a single byte without a length (RFC 6550 section 6.7.2).
         if kind == kind::PAD1 {
             continue;
         }
@@ -179,7 +179,7 @@ fn read_configuration(content: &[u8]) -> Option<ControlOption> {
     }))
 }
 
-/// There may be more octets of the prefix than count, up to a whole address.
+/// The prefix field may be longer than the prefix length requires, up to 16 bytes.
 fn read_target(content: &[u8]) -> Option<ControlOption> {
     let [_flags, prefix_len, octets @ ..] = content else { return None };
     let mut prefix = [0; 16];

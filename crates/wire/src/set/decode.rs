@@ -1,4 +1,4 @@
-//! Octets to meaning, as they come off a stream.
+//! Parses the messages of a stream.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,53 +13,56 @@ use super::message::{
 };
 use super::varint;
 
-/// The longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses, with keys.
-/// Nothing that is longer can be well-formed, so no peer can make a decoder hold more.
+/// Length of the longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses,
+/// with keys. A longer header is malformed, so this bounds the memory that a peer can make a
+/// decoder use.
 const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 32 + 30 + 2);
 
-/// The longest header without a manifest that a peer has reason to send to a node, with room to
-/// spare: requests, joins, chunks.
+/// Length limit of headers without a manifest from a peer to a node. Requests, joins and chunks fit
+/// with room to spare.
 pub const MAX_NODE_HEADER: usize = 120;
 
-/// What is wrong with a stream. Nothing after it can be understood.
+/// A malformed stream. Decoding cannot continue after this error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("octet {offset} of the stream: {field} is not valid")]
 pub struct DecodeError {
-    /// The field that cannot be.
+    /// The invalid field.
     pub field: &'static str,
-    /// Octets of the stream before the message that holds it.
+    /// Offset in the stream of the message that contains the field.
     pub offset: u64,
 }
 
-/// What comes off a stream.
+/// An item decoded from a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Item {
     /// A whole message.
     Message(Message),
-    /// Octets of the file, at `offset`; a chunk may come in several pieces.
+    /// Bytes of the file. A chunk may be split into several items.
     Data {
-        /// Where in the file.
+        /// Position in the file.
         offset: u64,
-        /// The octets, at least one.
+        /// The bytes, at least one.
         octets: Bytes,
     },
-    /// A request whose manifest is longer than [`Decoder::of_node_with`] allows, as soon as the
-    /// length of the manifest is there. The manifest is left out, and nothing after this item can
-    /// be understood.
+    /// A request whose manifest is longer than [`Decoder::of_node_with`] allows. The decoder
+    /// returns it once it knows the length of the manifest, without the manifest. Decoding cannot
+    /// continue after this item.
     LongManifest(Request),
 }
 
-/// Cuts a stream into [`Item`]s. Holds at most one header; payload passes through without a copy.
+/// Splits a stream into [`Item`]s. It buffers at most one header; payload is passed on without a
+/// copy.
 #[derive(Debug)]
 pub struct Decoder {
     header: Vec<u8>,
-    /// Octets of a header, at most.
+    /// Length limit of a header in bytes.
     longest: u16,
     of_node: bool,
-    /// Octets of a manifest, at most.
+    /// Length limit of a manifest in bytes.
     manifest: u16,
     input: Bytes,
-    /// Octets of the present chunk that have not come, and where the next of them belongs.
+    /// Bytes of the current chunk that have not arrived, and the position of the next one in the
+    /// file.
     chunk_left: u64,
     next_offset: u64,
     consumed: u64,
@@ -71,34 +74,34 @@ impl Default for Decoder {
     }
 }
 
-/// A header that is not all there, or one that cannot be.
+/// A header that is incomplete or invalid.
 enum Stop {
     NeedMore,
     Bad(&'static str),
 }
 
 impl Decoder {
-    /// A decoder at the start of a stream.
+    /// Creates a decoder at the start of a stream.
     pub const fn new() -> Self {
         Self::holding(MAX_HEADER as u16, false, MAX_MANIFEST as u16)
     }
 
-    /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and
-    /// so is a message that a node says and nobody says to it. Nothing that it reads takes memory
-    /// of its own.
+    /// Creates a decoder for streams from peers to a node. It rejects headers longer than
+    /// [`MAX_NODE_HEADER`] and messages that only nodes send. No item that it returns allocates
+    /// memory.
     pub const fn of_node() -> Self {
         Self::of_node_with(0)
     }
 
-    /// The same, but a request may have a manifest of at most `manifest` octets, of which a copy is
-    /// made. A longer one is an [`Item::LongManifest`].
+    /// As [`Decoder::of_node`], but a request may have a manifest of at most `manifest` bytes,
+    /// which is copied. A longer manifest yields [`Item::LongManifest`].
     pub const fn of_node_with(manifest: usize) -> Self {
-        // No request has a longer one than this.
+        // No valid request has a longer manifest.
         let manifest = if manifest < MAX_MANIFEST { manifest } else { MAX_MANIFEST };
         Self::holding((MAX_NODE_HEADER + manifest) as u16, true, manifest as u16)
     }
 
-    /// From now on a request with a manifest is an [`Item::LongManifest`].
+    /// Makes every later request with a manifest an [`Item::LongManifest`].
     pub fn take_no_manifest(&mut self) {
         self.longest = self.longest.min(MAX_NODE_HEADER as u16);
         self.manifest = 0;
@@ -117,13 +120,13 @@ impl Decoder {
         }
     }
 
-    /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before
-    /// the next `push`.
+    /// Adds the next bytes of the stream. Call [`Decoder::next_item`] until it returns `None`
+    /// before the next `push`.
     pub fn push(&mut self, octets: Bytes) {
         if self.input.is_empty() {
             self.input = octets;
         } else {
-            // Only a caller that does not drain comes here; correct all the same.
+            // Reached only if the caller did not drain the items before this `push`.
             let mut joined = Vec::with_capacity(self.input.len() + octets.len());
             joined.extend_from_slice(&self.input);
             joined.extend_from_slice(&octets);
@@ -131,8 +134,8 @@ impl Decoder {
         }
     }
 
-    /// The octets that were pushed and belong to no item yet: for a relay, which passes on what
-    /// follows its own message unread.
+    /// Returns the bytes that were pushed and not decoded. A relay passes on what follows its own
+    /// message with this.
     pub fn into_rest(mut self) -> Bytes {
         if self.header.is_empty() {
             return self.input;
@@ -141,23 +144,23 @@ impl Decoder {
         self.header.into()
     }
 
-    /// Octets of the stream that the items so far, and headers that were read, have taken.
+    /// Number of bytes of the stream that the returned items and the headers read so far occupy.
     pub const fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// No message and no chunk is half read.
+    /// True if no message and no chunk is partially read.
     pub fn is_between_messages(&self) -> bool {
         self.chunk_left == 0 && self.header.is_empty() && self.input.is_empty()
     }
 
-    /// Whether the next message is a SETSYN; `None` until its first octet is there.
+    /// Whether the next message is a SETSYN; `None` until its first byte has arrived.
     pub fn next_is_setsyn(&self) -> Option<bool> {
         let first = self.header.first().or(self.input.first())?;
         Some(self.chunk_left == 0 && first >> 4 == kind::SETSYN)
     }
 
-    /// The next item, or `None` until more octets are pushed.
+    /// Returns the next item, or `None` if it needs more bytes.
     pub fn next_item(&mut self) -> Result<Option<Item>, DecodeError> {
         loop {
             if self.chunk_left > 0 {
@@ -175,8 +178,8 @@ impl Decoder {
         }
     }
 
-    /// Makes room for so many more octets of a header. At a node in one step to the bound: growing
-    /// by and by would take as much again.
+    /// Reserves `more` bytes for a header. A node reserves up to the limit in one step, because
+    /// growing in small steps would use as much memory again.
     fn make_room(&mut self, more: usize) {
         let bound =
             if self.header.len() + more <= MAX_NODE_HEADER { MAX_NODE_HEADER } else { self.longest.into() };
@@ -198,13 +201,13 @@ impl Decoder {
         Some(Item::Data { offset, octets })
     }
 
-    /// Holds a part of a request that is longer than [`MAX_NODE_HEADER`]: there is a manifest in
-    /// it.
+    /// True if the partially read header is a request longer than [`MAX_NODE_HEADER`], which must
+    /// contain a manifest.
     pub fn holds_manifest(&self) -> bool {
         self.header.len() > MAX_NODE_HEADER
     }
 
-    /// Reads one header: a message, or `None` for a data chunk, whose octets are then waited for.
+    /// Reads one header. Returns a message, or `None` for a data chunk, whose bytes follow.
     fn take_header(&mut self) -> Result<Option<Item>, Stop> {
         let held = self.header.len();
         let first = self.header.first().or(self.input.first());
@@ -213,8 +216,9 @@ impl Decoder {
         {
             return Err(Stop::Bad("type of the message"));
         }
+        // Never look past the length limit, so that `header` stays within it.
         let look = usize::from(self.longest).saturating_sub(held).min(self.input.len());
-        // The usual case costs no copy: the whole header lies in one piece.
+        // The common case needs no copy: the whole header is in one buffer.
         let parsed = if held == 0 {
             parse(&self.input[..look], self.next_offset, self.manifest.into())
         } else {
@@ -237,6 +241,7 @@ impl Decoder {
                     }
                 })
             }
+            // All bytes up to the limit are present, and the header is still incomplete.
             Err(Stop::NeedMore) if held + look >= self.longest.into() => {
                 Err(Stop::Bad("length of the message"))
             }
@@ -259,8 +264,8 @@ enum Header {
     Data { offset: u64, length: u64 },
 }
 
-/// One header at the front of `octets`, with a manifest of at most `longest` octets, and the number
-/// of octets that it takes.
+/// Parses one header at the front of `octets`, with a manifest of at most `longest` bytes. Returns
+/// the header and its length.
 fn parse(octets: &[u8], expected: u64, longest: usize) -> Result<(Header, usize), Stop> {
     let mut cursor = Cursor { octets, at: 0 };
     let first = cursor.u8()?;
@@ -280,7 +285,7 @@ fn parse(octets: &[u8], expected: u64, longest: usize) -> Result<(Header, usize)
             let join = join(&mut cursor, flags)?;
             Message::SetSyn(SetSyn { join, destination: cursor.address(flags & 1 != 0)? })
         }
-        // Bit 0 says of a SETSYN which address follows. Here none does.
+        // Bit 0 of a SETSYN tells the address family. A JOIN has no address.
         kind::JOIN if flags & 1 == 0 => Message::Join(join(&mut cursor, flags)?),
         kind::SETACK => Message::SetAck(SetAck {
             status: SetAckStatus::from_code(flags).ok_or(Stop::Bad("status of a SETACK"))?,
@@ -339,6 +344,8 @@ fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header,
             Ok(length) if (1..=longest).contains(&length) => {
                 request.manifest = Some(Bytes::copy_from_slice(cursor.slice(length)?));
             }
+            // Valid, but longer than this decoder may buffer: its owner can still refuse the
+            // transfer by name.
             Ok(length) if (1..=MAX_MANIFEST).contains(&length) => return Ok(Header::LongManifest(request)),
             _ => return Err(Stop::Bad("length of a manifest")),
         }
@@ -346,8 +353,8 @@ fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header,
     Ok(Header::Message(Message::Request(request)))
 }
 
-/// The transfer of a request, from the first octets of the request; `None` if they are fewer than
-/// ten, or of another message.
+/// Reads the transfer from the first bytes of a request. Returns `None` if there are fewer than ten
+/// bytes, or the message is not a request.
 pub fn transfer_of_request(octets: &[u8]) -> Option<TransferId> {
     let (first, id) = (octets.first()?, octets.get(2..)?.first_chunk()?);
     (first >> 4 == kind::REQUEST).then(|| TransferId(u64::from_be_bytes(*id)))
@@ -413,6 +420,7 @@ fn ack(cursor: &mut Cursor<'_>, ranges: u8) -> Result<Ack, Stop> {
     for _ in 0..ranges {
         let start = at + cursor.varint()?;
         let end = start + cursor.varint()?;
+        // Ranges are not empty, and touch neither each other nor the delivered bytes.
         if start == at || end == start || end > varint::MAX {
             return Err(Stop::Bad("range of an acknowledgement"));
         }

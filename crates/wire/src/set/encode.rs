@@ -1,4 +1,4 @@
-//! Meaning to octets.
+//! Writes messages.
 
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
@@ -10,8 +10,8 @@ use super::message::{
 };
 use super::varint;
 
-/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out, and so
-/// is a manifest that is too long.
+/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are omitted, and so is
+/// a manifest that is too long.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Request(m) => {
@@ -60,9 +60,9 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the header of a data chunk of `length` octets at `offset`; the octets follow it on the
-/// stream. `expected` is where the session's previous chunk ended. In the paper's layout a chunk
-/// has at most 65535 octets and the sequence number is the offset's low 32 bits.
+/// Appends the header of a data chunk of `length` bytes at `offset`; the caller appends the bytes.
+/// `expected` is the end of the session's previous chunk. In the paper's layout a chunk has at most
+/// 65535 bytes, and the sequence number is the low 32 bits of the offset.
 pub fn data_header(
     layout: Layout,
     addresses: &PaperAddresses,
@@ -107,6 +107,7 @@ fn put_ack(out: &mut Vec<u8>, ack: &Ack) {
     varint::put(out, ack.received);
     let mut at = ack.delivered;
     for range in ack.held.iter().take(ranges) {
+        // Relative to the end of the previous range, which keeps the numbers short.
         varint::put(out, range.start - at);
         varint::put(out, range.end - range.start);
         at = range.end;
@@ -130,6 +131,7 @@ fn put_gateway(out: &mut Vec<u8>, row: &Gateway) {
     for neighbour in neighbours {
         out.extend_from_slice(&neighbour.id.to_be_bytes());
     }
+    // One bit for each neighbour; 1 is a low energy level.
     let energies =
         neighbours.iter().enumerate().fold(0u16, |bits, (i, n)| bits | u16::from(energy_flag(n.energy)) << i);
     out.extend_from_slice(&energies.to_be_bytes());

@@ -1,26 +1,26 @@
-//! What the messages mean.
+//! The messages and their fields.
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use bytes::Bytes;
 
-/// The version that we speak; a request with another is refused.
+/// The protocol version. A node refuses a request with another version.
 pub const VERSION: u8 = 1;
-/// Gateways in one table, at most.
+/// Largest number of gateways in one table.
 pub const MAX_GATEWAYS: usize = 15;
-/// Neighbours of one gateway in the table, at most.
+/// Largest number of neighbours of one gateway in the table.
 pub const MAX_NEIGHBOURS: usize = 15;
-/// Ranges in one acknowledgement, at most.
+/// Largest number of ranges in one acknowledgement.
 pub const MAX_RANGES: usize = 15;
-/// Octets of a manifest, at most.
+/// Length limit of a manifest in bytes.
 pub const MAX_MANIFEST: usize = 1024;
-/// Octets of a file's digest.
+/// Length of a file's digest in bytes.
 pub(super) const DIGEST: usize = 32;
-/// Octets of a signature.
+/// Length of a signature in bytes.
 pub(super) const SIGNATURE: usize = 64;
 
-/// Names one transfer between its sender and its receiver; drawn at random by the sender.
+/// Identifies one transfer between a sender and a receiver. The sender draws it at random.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TransferId(pub u64);
 
@@ -36,58 +36,59 @@ pub enum Layout {
     Paper,
 }
 
-/// The addresses that [`Layout::Paper`] repeats in every chunk. An IPv6 address is cut to its last
-/// four octets: the paper's field has 32 bits (errata S16), and no receiver reads it.
+/// The addresses that [`Layout::Paper`] repeats in every chunk. An IPv6 address is truncated to its
+/// last four bytes, since the paper's field has 32 bits (errata S16). Receivers ignore these
+/// addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PaperAddresses {
-    /// Where the wired session ends: the gateway.
+    /// The gateway, where the wired session ends.
     pub intermediate: SocketAddr,
-    /// Where the wireless session ends: the node.
+    /// The node, where the wireless session ends.
     pub last: SocketAddr,
 }
 
-/// How the sender means to move the file.
+/// How the sender transfers the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     /// SET sessions through several gateways.
     Stripe,
-    /// The octets follow on this very stream (end-to-end TCP).
+    /// The bytes follow on the control stream (end-to-end TCP).
     EndToEnd,
-    /// The octets come through one gateway as a plain split connection.
+    /// The bytes are sent through one gateway as a plain split connection.
     Split,
 }
 
-/// Sender to node, first on a control stream: the code-update request of section 4.2.3.
+/// Sender to node, first message on a control stream: the code-update request of section 4.2.3.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The sender's version.
+    /// The sender's protocol version.
     pub version: u8,
-    /// The transfer.
+    /// Identifier of the transfer.
     pub transfer: TransferId,
-    /// Octets of the file.
+    /// Length of the file in bytes.
     pub length: u64,
-    /// How the sender means to move it.
+    /// How the sender transfers the file.
     pub plan: Plan,
-    /// The whole file follows on this stream, in DATA messages, beside the sessions: only with
-    /// [`Plan::Stripe`], and at most [`MAX_COPY`] octets.
+    /// The whole file follows on this stream in DATA messages, in addition to the sessions. Only
+    /// valid with [`Plan::Stripe`] and at most [`MAX_COPY`] bytes.
     pub copy: bool,
-    /// Which file it is; without, what came of it once is no use to another transfer.
+    /// Identity of the file. Without it, another transfer cannot resume from the bytes of this one.
     pub file: Option<FileIdentity>,
-    /// What a signer says of the file, from 1 to [`MAX_MANIFEST`] octets; nothing here reads it.
+    /// The signer's statement about the file, 1 to [`MAX_MANIFEST`] bytes; opaque to this crate.
     pub manifest: Option<Bytes>,
 }
 
-/// The longest file that may follow a request, in octets.
+/// Length limit in bytes of a file that may follow a request.
 pub const MAX_COPY: u64 = 1200;
 
-/// What tells a file from all others, beside its length.
+/// Identifies a file, together with its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileIdentity {
     /// SHA-256 of the whole file.
     pub digest: [u8; DIGEST],
-    /// Somebody's signature, which the node's owner may ask for; nothing here reads it.
+    /// A signature, which the node may require; opaque to this crate.
     pub signature: Option<[u8; SIGNATURE]>,
-    /// What the node has of another file, or of this one, is to be thrown away.
+    /// The node must discard the bytes that it has stored, of this file or another.
     pub discard: bool,
 }
 
@@ -103,12 +104,12 @@ pub enum Energy {
     Low,
 }
 
-/// A neighbour of a gateway: a node one hop from it (Table 1: N-Id, N-EL).
+/// A neighbour of a gateway, one hop away (Table 1: N-Id, N-EL).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Neighbour {
-    /// The neighbour's identity, as link-layer neighbour tables have it.
+    /// Identifier of the neighbour, as in link-layer neighbour tables.
     pub id: u16,
-    /// Its energy level.
+    /// Energy level of the neighbour.
     pub energy: Energy,
 }
 
@@ -117,12 +118,12 @@ pub struct Neighbour {
 pub struct Gateway {
     /// GW-Id.
     pub id: u16,
-    /// Where the gateway takes SET sessions.
+    /// Address at which the gateway accepts SET sessions.
     pub address: SocketAddr,
-    /// The gateway's X25519 public key, where gateways are known by one: the paper's table has
+    /// X25519 public key of the gateway, if gateways are identified by keys. The paper's table has
     /// none.
     pub key: Option<[u8; 32]>,
-    /// Energy level of the gateway itself.
+    /// Energy level of the gateway.
     pub energy: Energy,
     /// HC: hops between the gateway and the node, at least 1.
     pub hops: u8,
@@ -130,96 +131,95 @@ pub struct Gateway {
     pub neighbours: Vec<Neighbour>,
 }
 
-/// Node to sender: the request is granted (the paper's ACK), with the gateways that the node knows.
+/// Node to sender: accepts the request (the paper's ACK) and lists the gateways that the node
+/// knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accept {
-    /// Octets of the node's receive buffer: no octet may arrive further ahead than this of what is
-    /// delivered by then, to which what came before it on the same session counts.
+    /// Size of the node's receive buffer in bytes. No byte may arrive further than this ahead of
+    /// the bytes delivered by then; earlier bytes of the same session count as delivered.
     pub buffer: u64,
     /// The table, at most [`MAX_GATEWAYS`] rows.
     pub gateways: Vec<Gateway>,
 }
 
-/// Why a node does not take sessions (the paper's NACK), or gives up a transfer that it had
-/// accepted.
+/// Why a node refuses sessions (the paper's NACK) or aborts a transfer that it had accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefuseReason {
-    /// The node does not stripe: the octets may come as plain TCP.
+    /// The node does not support striping; the sender may use plain TCP.
     NoStriping,
-    /// Another transfer is under way.
+    /// Another transfer is in progress.
     Busy,
-    /// The request's version is not spoken here.
+    /// The node does not support the version of the request.
     Version,
-    /// Another file is unfinished here; `delivered` says how far it has come.
+    /// Another file is incomplete on the node; `delivered` is its progress.
     Unfinished,
-    /// The node's owner does not take it, for a reason that this side does not know or does not
-    /// tell.
+    /// The node's policy refuses the file, for a reason that is unknown or not disclosed.
     Unwanted,
-    /// The file is longer than the node's owner allows.
+    /// The file exceeds the size limit of the node.
     TooLarge,
     /// The node has no space for the file.
     NoRoom,
-    /// The octets that arrived do not have the digest that was announced.
+    /// The bytes received do not match the announced digest.
     Digest,
-    /// The file bears no signature of a signer that the node trusts.
+    /// The file has no signature of a trusted signer.
     Signature,
-    /// The octets could not be kept: the node's disk, or the command that gets them, failed.
+    /// The bytes could not be stored: the node's disk, or the command that receives them, failed.
     Failed,
-    /// The node has taken a file with a higher sequence number, or another one with the same, or a
-    /// later version.
+    /// The node has already accepted a file with a higher sequence number, another file with the
+    /// same sequence number, or a later version.
     Rollback,
     /// The file is for another vendor, class or component.
     WrongDevice,
     /// The manifest of the file has expired.
     Expired,
-    /// The file is no whole image for the boot loader of the node.
+    /// The file is not a complete image for the boot loader of the node.
     Image,
-    /// The node takes no manifests, or only shorter ones.
+    /// The node does not accept manifests, or only shorter ones.
     LongManifest,
 }
 
-/// Node to sender: no SET sessions (the paper's NACK).
+/// Node to sender: refuses SET sessions (the paper's NACK).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refuse {
-    /// Why.
+    /// The reason.
     pub reason: RefuseReason,
-    /// Octets of this transfer that the node has already: plain TCP goes on from here. 0 with a
-    /// reason that [`RefuseReason::is_final`].
+    /// Number of bytes of this transfer that the node already has; plain TCP continues from there.
+    /// 0 with a reason for which [`RefuseReason::is_final`] is true.
     pub delivered: u64,
 }
 
 /// Sender to gateway: open the wireless half (the paper's SETSYN).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SetSyn {
-    /// What the gateway passes on to the node.
+    /// The join that the gateway passes on to the node.
     pub join: Join,
-    /// The final destination.
+    /// Address of the node.
     pub destination: SocketAddr,
 }
 
-/// Gateway to node, first on the wireless stream: the SETSYN without its addresses.
+/// Gateway to node, first message on the wireless stream: the SETSYN without its addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Join {
-    /// The transfer that this session belongs to.
+    /// The transfer to which this session belongs.
     pub transfer: TransferId,
-    /// This session, 0 is the first.
+    /// Number of this session, counted from 0.
     pub session: u8,
-    /// Sessions that the sender means to open, at least 1.
+    /// Number of sessions that the sender intends to open, at least 1.
     pub sessions: u8,
-    /// What follows on the stream.
+    /// How the sender transfers the file.
     pub plan: Plan,
 }
 
-/// What became of a SETSYN.
+/// Result of a SETSYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetAckStatus {
     /// The wireless half is open.
     Open,
     /// The node did not answer or refused the connection.
     Unreachable,
-    /// The gateway may not relay there.
+    /// The gateway is not allowed to relay to this address.
     Forbidden,
-    /// The gateway has no room for another session now: it may be called again later.
+    /// The gateway has no capacity for another session; the sender may retry later.
     Congested,
 }
 
@@ -228,32 +228,32 @@ pub enum SetAckStatus {
 pub struct SetAck {
     /// The session of the SETSYN.
     pub session: u8,
-    /// What became of it.
+    /// Result of the SETSYN.
     pub status: SetAckStatus,
 }
 
-/// Octets `start..end` of the file, not empty.
+/// The bytes `start..end` of the file. Not empty in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// First octet.
+    /// First byte.
     pub start: u64,
-    /// One past the last octet.
+    /// One past the last byte.
     pub end: u64,
 }
 
-/// Node to sender: what has arrived.
+/// Node to sender: acknowledges received bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ack {
-    /// Everything before this octet is delivered.
+    /// Every byte before this one is delivered.
     pub delivered: u64,
-    /// Octets of chunks that have come on this stream, whether new or not: it delivers in order, so
-    /// the sender knows what of it is still on its way.
+    /// Number of chunk bytes received on this stream, duplicates included. The stream delivers in
+    /// order, so the sender can tell which of its bytes are still in flight.
     pub received: u64,
-    /// Beyond it, what is held: ascending, apart from each other, at most [`MAX_RANGES`].
+    /// Ranges held beyond `delivered`: ascending, disjoint, at most [`MAX_RANGES`].
     pub held: Vec<Range>,
 }
 
-/// Every message but data, whose octets the decoder hands out as they come.
+/// Any message except DATA, whose bytes the decoder returns as they arrive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// See [`Request`].
@@ -270,11 +270,11 @@ pub enum Message {
     SetAck(SetAck),
     /// See [`Ack`].
     Ack(Ack),
-    /// Sender to node or gateway: the transfer is given up.
+    /// Sender to node or gateway: aborts the transfer.
     Cancel,
 }
 
-/// The types, in the high nibble of the first octet.
+/// The types, in the high nibble of the first byte.
 pub(super) mod kind {
     pub(in crate::set) const REQUEST: u8 = 0x1;
     pub(in crate::set) const ACCEPT: u8 = 0x2;
@@ -289,10 +289,10 @@ pub(super) mod kind {
     pub(in crate::set) const PAPER_DATA: u8 = 0xa;
 }
 
-/// Flag of [`kind::DATA`]: the offset stands in the header; without it the chunk follows the
-/// session's last.
+/// Flag of [`kind::DATA`]: the header contains the offset. Without it, the chunk follows the
+/// previous chunk of the session.
 pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
-/// In place of the plan of a [`kind::REQUEST`]: [`Plan::Stripe`], and a [`Request::copy`] follows.
+/// Value of the plan field of a [`kind::REQUEST`]: [`Plan::Stripe`] with a [`Request::copy`].
 pub(super) const REQUEST_COPY: u8 = 3;
 /// Flag of [`kind::REQUEST`]: a [`FileIdentity`] follows.
 pub(super) const REQUEST_HAS_FILE: u8 = 0x4;
@@ -302,7 +302,7 @@ pub(super) const REQUEST_HAS_MANIFEST: u8 = 0x8;
 pub(super) const FILE_HAS_SIGNATURE: u8 = 0x1;
 /// Option of a [`FileIdentity`]: see [`FileIdentity::discard`].
 pub(super) const FILE_DISCARD: u8 = 0x2;
-/// Octets of the paper's header.
+/// Length of the paper's header in bytes.
 pub(super) const PAPER_HEADER: usize = 20;
 
 impl Plan {
@@ -325,13 +325,14 @@ impl Plan {
 }
 
 impl RefuseReason {
-    /// The node's owner does not take this file; asking again does not help.
+    /// True if the node's policy refuses this file, so that asking again does not help.
     pub const fn is_final(self) -> bool {
         matches!(self.codes(0), (UNWANTED, _))
     }
 
-    /// The code in the flags and the number after it. With code 4 the number says why, with the
-    /// others it is `delivered`: peers that know the five codes only ignore it there.
+    /// The code in the flags and the number after it. The number is the reason for code 4 and
+    /// `delivered` for the other codes. Peers that know only these five codes ignore the number
+    /// after code 4.
     pub(super) const fn codes(self, delivered: u64) -> (u8, u64) {
         match self {
             Self::NoStriping => (0, delivered),
@@ -352,7 +353,7 @@ impl RefuseReason {
         }
     }
 
-    /// The reason of a code and the number after it; `None` if the code is not one of REFUSE.
+    /// The reason for a code and the number after it; `None` if REFUSE has no such code.
     pub const fn from_codes(code: u8, number: u64) -> Option<Self> {
         match (code, number) {
             (0, _) => Some(Self::NoStriping),
@@ -369,14 +370,14 @@ impl RefuseReason {
             (UNWANTED, 8) => Some(Self::Expired),
             (UNWANTED, 9) => Some(Self::Image),
             (UNWANTED, 10) => Some(Self::LongManifest),
-            // Also what later versions may say.
+            // Later versions may send other numbers.
             (UNWANTED, _) => Some(Self::Unwanted),
             _ => None,
         }
     }
 }
 
-/// Code of all reasons for which a node's owner does not take a file.
+/// Code of all reasons for which a node's policy refuses a file.
 const UNWANTED: u8 = 4;
 
 impl SetAckStatus {

@@ -1,12 +1,12 @@
-//! Variable-length integers (RFC 9000 section 16): the two high bits of the first octet give the
+//! Variable-length integers (RFC 9000 section 16): the two high bits of the first byte encode the
 //! length.
 
 use alloc::vec::Vec;
 
-/// The largest value that can be said.
+/// The largest value that can be encoded.
 pub(super) const MAX: u64 = (1 << 62) - 1;
 
-/// Octets that `value` takes.
+/// Encoded length of `value` in bytes.
 pub(super) const fn len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,
@@ -16,7 +16,7 @@ pub(super) const fn len(value: u64) -> usize {
     }
 }
 
-/// Appends `value`, which is at most [`MAX`].
+/// Appends `value`, which must be at most [`MAX`].
 pub(super) fn put(out: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= MAX, "a variable-length integer has 62 bits");
     match len(value) {
@@ -27,12 +27,12 @@ pub(super) fn put(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Octets of the integer that begins with `first`.
+/// Encoded length in bytes of the integer that begins with `first`.
 pub(super) const fn len_from_first(first: u8) -> usize {
     1 << (first >> 6)
 }
 
-/// The integer at the front of `octets`, which hold all of it.
+/// Reads the integer at the front of `octets`. The caller ensures that all of it is present.
 pub(super) fn read(octets: &[u8]) -> u64 {
     let n = len_from_first(octets[0]);
     octets[1..n].iter().fold(u64::from(octets[0] & 0x3f), |value, o| value << 8 | u64::from(*o))
@@ -42,7 +42,7 @@ pub(super) fn read(octets: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// RFC 9000 appendix A.1.
+    /// The examples of RFC 9000 appendix A.1.
     #[test]
     fn the_rfc_examples_hold() {
         let examples: [(&[u8], u64); 4] = [

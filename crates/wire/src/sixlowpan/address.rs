@@ -6,14 +6,14 @@ use super::context::{Context, Contexts};
 use super::input::{DecompressError, Field, Input};
 use crate::ieee802154::Address;
 
-/// How an address is said.
+/// An encoded address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Said {
     /// SAM or DAM, two bits.
     pub(super) mode: u8,
     /// SAC or DAC: a context is used, or the source is unspecified.
     pub(super) stateful: bool,
-    /// Which context; 0 where none is used.
+    /// Number of the context; 0 if none is used.
     pub(super) context: u8,
     octets: [u8; 16],
     len: usize,
@@ -30,23 +30,24 @@ impl Said {
         self
     }
 
-    /// What is carried in-line, at most 16 octets.
+    /// The bytes carried in-line, at most 16.
     pub(super) fn inline(&self) -> &[u8] {
         &self.octets[..self.len]
     }
 }
 
-/// The shortest ways to say an address.
+/// The shortest encodings of an address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shortest {
-    /// Without a context other than 0, which has to be named.
+    /// Shortest without a context other than 0. Other contexts cost a byte for their number.
     pub(super) unnamed: Said,
-    /// With any.
+    /// Shortest with any context.
     pub(super) any: Said,
 }
 
 impl Shortest {
-    /// Of equals the first is kept: stateless, then the contexts by number.
+    /// Offers an encoding. Of equally short ones the first is kept: stateless, then contexts by
+    /// number.
     fn offer(&mut self, said: Said) {
         if said.len < self.any.len {
             self.any = said;
@@ -57,7 +58,7 @@ impl Shortest {
     }
 }
 
-/// A source address, or a destination that is not multicast.
+/// Encodes a source address, or a destination that is not multicast.
 fn unicast(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     let full = Said::new(FULL, false, 0).carrying(&address.octets());
     let mut shortest = Shortest { unnamed: full, any: full };
@@ -72,8 +73,8 @@ fn unicast(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     shortest
 }
 
-/// The shortest mode in which `address` is made of `prefix`, and the octets of its end that are
-/// carried.
+/// The shortest mode that derives `address` from `prefix`, and the number of its last bytes carried
+/// in-line.
 fn derived(address: Ipv6Addr, mac: Address, prefix: &Context) -> Option<(u8, usize)> {
     let low = address.to_bits() as u64;
     [(ELIDED, 0, iid(mac)), (SHORT, 2, iid_of_short(low as u16)), (IID, 8, low)]
@@ -83,6 +84,7 @@ fn derived(address: Ipv6Addr, mac: Address, prefix: &Context) -> Option<(u8, usi
 
 pub(super) fn source(address: Ipv6Addr, mac: Address, contexts: &Contexts) -> Shortest {
     if address.is_unspecified() {
+        // SAC with SAM 00 means the unspecified address (RFC 6282 section 3.1.1).
         let unspecified = Said::new(FULL, true, 0);
         return Shortest { unnamed: unspecified, any: unspecified };
     }
@@ -98,15 +100,20 @@ fn multicast(address: Ipv6Addr, contexts: &Contexts) -> Shortest {
     let full = Said::new(FULL, false, 0).carrying(&a);
     let mut shortest = Shortest { unnamed: full, any: full };
     let said = |mode| Said::new(mode, false, 0);
+    // ffXX::00XX:XXXX:XXXX
     if a[2..11] == [0; 9] {
         shortest.offer(said(MULTICAST_48).carrying(&[a[1], a[11], a[12], a[13], a[14], a[15]]));
     }
+    // ffXX::00XX:XXXX
     if a[2..13] == [0; 11] {
         shortest.offer(said(MULTICAST_32).carrying(&[a[1], a[13], a[14], a[15]]));
     }
+    // ff02::00XX
     if a[1] == 2 && a[2..15] == [0; 13] {
         shortest.offer(said(MULTICAST_8).carrying(&[a[15]]));
     }
+    // ffXX:XXLL:PPPP:PPPP:PPPP:PPPP:XXXX:XXXX, where LL and P are the length and the prefix of a
+    // context (RFC 3306).
     for (number, context) in contexts.iter().filter(|(_, context)| context.len() <= 64) {
         if a[3] == context.len() && a[4..12] == context.prefix().octets()[..8] {
             let said = Said::new(MULTICAST_PREFIX, true, number);
@@ -116,7 +123,7 @@ fn multicast(address: Ipv6Addr, contexts: &Contexts) -> Shortest {
     shortest
 }
 
-/// Reads a source address; `context` is what SCI names.
+/// Reads a source address; `context` is the one that SCI selects.
 pub(super) fn read_source(
     input: &mut Input<'_>,
     [stateful, mode]: [u8; 2],
@@ -129,7 +136,7 @@ pub(super) fn read_source(
     read_unicast(input, [stateful, mode], context, mac)
 }
 
-/// Reads a destination that is not multicast; `context` is what DCI names.
+/// Reads a destination that is not multicast; `context` is the one that DCI selects.
 pub(super) fn read_unicast(
     input: &mut Input<'_>,
     [stateful, mode]: [u8; 2],
@@ -138,6 +145,7 @@ pub(super) fn read_unicast(
 ) -> Result<Ipv6Addr, DecompressError> {
     let prefix = match (stateful != 0, mode) {
         (false, FULL) => return input.take(Field::Address).map(Ipv6Addr::from_octets),
+        // Reserved for destinations. For sources, `read_source` has handled it.
         (true, FULL) => return Err(input.error(Field::AddressMode)),
         (false, _) => &Context::LINK_LOCAL,
         (true, _) => context.ok_or(input.error(Field::Context))?,
@@ -150,7 +158,7 @@ pub(super) fn read_unicast(
     Ok(prefix.address(iid))
 }
 
-/// Reads a multicast destination; `context` is what DCI names.
+/// Reads a multicast destination; `context` is the one that DCI selects.
 pub(super) fn read_multicast(
     input: &mut Input<'_>,
     [stateful, mode]: [u8; 2],
@@ -167,7 +175,8 @@ pub(super) fn read_multicast(
             [a[15]] = input.take(Field::Address)?;
         }
         (true, MULTICAST_PREFIX) => {
-            // A prefix of such an address has at most 64 bits (RFC 3306 section 4).
+            // The prefix of a unicast-prefix-based multicast address has at most 64 bits (RFC 3306
+            // section 4).
             let context = context.filter(|context| context.len() <= 64).ok_or(input.error(Field::Context))?;
             [a[1], a[2], a[12], a[13], a[14], a[15]] = input.take(Field::Address)?;
             a[3] = context.len();
@@ -178,7 +187,7 @@ pub(super) fn read_multicast(
     Ok(Ipv6Addr::from_octets(a))
 }
 
-/// The interface identifier of a MAC address (RFC 6282 section 3.2.2): of an EUI-64, with its
+/// The interface identifier of a MAC address (RFC 6282 section 3.2.2): the EUI-64 with its
 /// universal/local bit inverted (RFC 4291 appendix A).
 const fn iid(mac: Address) -> u64 {
     match mac {
@@ -187,7 +196,7 @@ const fn iid(mac: Address) -> u64 {
     }
 }
 
-/// 0000:00ff:fe00:XXXX (RFC 6282 section 3.2.2).
+/// The interface identifier 0000:00ff:fe00:XXXX of a short address (RFC 6282 section 3.2.2).
 const fn iid_of_short(short: u16) -> u64 {
     0x0000_00ff_fe00_0000 | short as u64
 }
@@ -197,7 +206,7 @@ const FULL: u8 = 0;
 const IID: u8 = 1;
 const SHORT: u8 = 2;
 const ELIDED: u8 = 3;
-// DAM of a multicast destination: the bits that are carried; with DAC the prefix is a context's.
+// DAM of a multicast destination: the bits carried in-line; with DAC a context supplies the prefix.
 const MULTICAST_48: u8 = 1;
 const MULTICAST_32: u8 = 2;
 const MULTICAST_8: u8 = 3;

@@ -1,4 +1,4 @@
-//! A packet made a datagram.
+//! Compresses packets.
 
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
@@ -9,44 +9,44 @@ use super::nhc::{Header, Udp};
 use super::{Ipv6Header, Link};
 use crate::ip::{IPV6_HEADER_LEN, Protocol};
 
-/// The lengths of a datagram, which are all that cutting it into frames needs.
+/// The lengths of a compressed datagram, which are sufficient to cut it into frames.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Compressed {
-    /// Octets of the compressed headers, at the front of the datagram; the first frame carries them
-    /// all.
+    /// Length of the compressed headers in bytes, at the front of the datagram. The first frame
+    /// carries all of them.
     pub header_len: usize,
-    /// Octets of the datagram.
+    /// Length of the datagram in bytes.
     pub len: usize,
-    /// Octets of the packet as it was.
+    /// Length of the packet before compression, in bytes.
     pub uncompressed_len: usize,
 }
 
-/// Why octets cannot be compressed.
+/// Why bytes cannot be compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompressError {
-    /// Not an IPv6 packet: another version, or fewer than 40 octets.
+    /// Not an IPv6 packet: another version, or fewer than 40 bytes.
     #[error("{octets} octets are not an IPv6 packet")]
     NotIpv6 {
-        /// How many there are.
+        /// Number of bytes.
         octets: usize,
     },
-    /// The payload length, which is not sent, is not that of the octets behind the header.
+    /// The payload length, which is not sent, differs from the number of bytes after the header.
     #[error("an IPv6 header announces {announced} octets of payload, and {octets} follow")]
     PayloadLength {
-        /// What the header says.
+        /// Payload length in the header.
         announced: usize,
-        /// What is there.
+        /// Number of bytes after the header.
         octets: usize,
     },
 }
 
-/// Appends the datagram that carries `ipv6_packet` over `link` to `out`; on an error `out` is as it
-/// was.
+/// Appends the datagram that carries `ipv6_packet` over `link` to `out`. On error, `out` is
+/// unchanged.
 ///
-/// Each address gets the shortest form that [`super::decompress`] makes the same address of, with
-/// these contexts and this link. Of two that are equally short, the stateless one is taken, then
-/// the context of the lower number. The UDP checksum is always sent.
+/// Each address gets the shortest encoding that [`super::decompress`] expands to the same address
+/// with these contexts and this link. Of equally short encodings the stateless one is used, then
+/// the context with the lower number. The UDP checksum is always sent.
 pub fn compress(
     ipv6_packet: &[u8],
     link: &Link,
@@ -99,11 +99,11 @@ fn read_header(packet: &[u8]) -> Result<Ipv6Header, CompressError> {
     })
 }
 
-/// Octets of the headers that [`compress`] makes of a packet without extension headers:
-/// [`Compressed::header_len`].
+/// Length in bytes of the headers that [`compress`] produces for a packet without extension
+/// headers: [`Compressed::header_len`].
 ///
-/// `udp_ports`, source and destination, are those of a UDP header that is compressed too; `None`
-/// for all else, UDP with a length that is not the packet's included.
+/// `udp_ports` are source and destination port of a UDP header that is compressed too. Pass `None`
+/// for other packets, including UDP with a length that differs from the packet's.
 pub fn compressed_header_len(
     header: &Ipv6Header,
     udp_ports: Option<[u16; 2]>,

@@ -1,4 +1,4 @@
-//! A datagram made a packet again.
+//! Decompresses datagrams.
 
 use alloc::vec::Vec;
 
@@ -9,20 +9,20 @@ use super::nhc;
 use super::{Ipv6Header, Link};
 use crate::ip::IPV6_HEADER_LEN;
 
-/// Where the headers of a datagram that was decompressed end.
+/// Lengths of the headers of a decompressed datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Decompressed {
-    /// Octets of the compressed headers, at the front of the datagram.
+    /// Length of the compressed headers in bytes, at the front of the datagram.
     pub header_len: usize,
-    /// Octets of the same headers as they were, at the front of the packet.
+    /// Length of the same headers after decompression, at the front of the packet.
     pub uncompressed_header_len: usize,
 }
 
-/// Appends the packet that `datagram` carried over `link` to `out`; on an error `out` is as it was.
+/// Appends the packet that `datagram` carried over `link` to `out`. On error, `out` is unchanged.
 ///
-/// If `datagram` is only the first piece of a whole, `total_len` is the length of the whole packet,
-/// which its fragments bear; what then is appended is the front of the packet, with the lengths of
-/// the whole in its headers. Without `total_len` the datagram is all there is.
+/// If `datagram` is only the first fragment, `total_len` is the length of the whole packet, which
+/// the fragment headers carry. The function then appends the front of the packet, with the lengths
+/// of the whole packet in its headers. Without `total_len`, `datagram` is complete.
 pub fn decompress(
     datagram: &[u8],
     link: &Link,
@@ -42,7 +42,7 @@ pub fn decompress(
     result
 }
 
-/// An IPv6 packet behind a dispatch octet (RFC 4944 section 5.1).
+/// An uncompressed IPv6 packet after its dispatch byte (RFC 4944 section 5.1).
 fn uncompressed(
     packet: &[u8],
     total_len: Option<u16>,
@@ -91,7 +91,7 @@ fn compressed(
     Ok(read)
 }
 
-/// Appends the header; its payload length is filled in later.
+/// Appends the header with a payload length of zero, which is filled in later.
 fn emit_header(header: &Ipv6Header, out: &mut Vec<u8>) {
     let [_, high, middle, low] = header.flow_label.to_be_bytes();
     let class = header.traffic_class;
@@ -101,7 +101,7 @@ fn emit_header(header: &Ipv6Header, out: &mut Vec<u8>) {
     out.extend_from_slice(&header.dst.octets());
 }
 
-/// Where the payload length lies in an IPv6 header.
+/// Offset of the payload length in an IPv6 header.
 const PAYLOAD_LENGTH: usize = 4;
-/// Where the next header lies in an IPv6 header.
+/// Offset of the next header in an IPv6 header.
 const NEXT_HEADER: usize = 6;

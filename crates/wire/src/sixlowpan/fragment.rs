@@ -1,4 +1,4 @@
-//! A datagram cut into frames (RFC 4944 section 5.3).
+//! Fragmentation of datagrams into frames (RFC 4944 section 5.3).
 
 use alloc::vec::Vec;
 use core::iter::FusedIterator;
@@ -8,32 +8,32 @@ use super::compress::Compressed;
 use super::iphc;
 use crate::reader::Reader;
 
-/// The largest packet that fragments can carry: the 11 bits of datagram_size.
+/// Length in bytes of the longest packet that can be fragmented: datagram_size has 11 bits.
 pub const MAX_DATAGRAM: usize = 2047;
-/// Octets before the first piece of a datagram.
+/// Length of the header of the first fragment in bytes.
 pub const FIRST_FRAGMENT_HEADER_LEN: usize = 4;
-/// Octets before each other piece.
+/// Length of the header of every later fragment in bytes.
 pub const FRAGMENT_HEADER_LEN: usize = 5;
 
-/// What a frame's payload begins with.
+/// Content of a frame, from the first bytes of its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dispatch {
-    /// A datagram that is whole: see [`super::decompress`].
+    /// A whole datagram: see [`super::decompress`].
     Datagram,
-    /// The first piece of a datagram, with its headers.
+    /// The first fragment of a datagram, with its headers.
     First {
-        /// Octets of the packet as it was before compression, at most 2047.
+        /// Length of the packet before compression in bytes, at most 2047.
         datagram_size: u16,
-        /// Which datagram of this link.
+        /// Tag that identifies the datagram on this link.
         tag: u16,
     },
-    /// Another piece.
+    /// A later fragment.
     Subsequent {
         /// As in the first piece.
         datagram_size: u16,
         /// As in the first piece.
         tag: u16,
-        /// Octets of the packet as it was before this piece: a multiple of 8, at most 2040.
+        /// Offset of this fragment in the packet before compression: a multiple of 8, at most 2040.
         offset: u16,
     },
 }
@@ -42,25 +42,25 @@ pub enum Dispatch {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DispatchError {
-    /// There is not one octet.
+    /// The frame has no payload.
     #[error("a frame without payload carries no datagram")]
     Empty,
-    /// A fragment header is cut off.
+    /// A fragment header is truncated.
     #[error("a fragment header of {octets} octets is cut off")]
     FragmentHeader {
-        /// How many there are.
+        /// Number of bytes present.
         octets: usize,
     },
-    /// Not of 6LoWPAN (RFC 4944 section 5.1), or a header that is not understood here.
+    /// Not a 6LoWPAN dispatch (RFC 4944 section 5.1), or one that is not supported.
     #[error("dispatch {dispatch:#04x} is not understood")]
     Unknown {
-        /// The first octet.
+        /// The first byte.
         dispatch: u8,
     },
 }
 
-/// Reads what a frame carries, and how many octets of `payload` say so. What follows those is the
-/// datagram or a piece of it; a whole datagram has none before it.
+/// Reads the dispatch of a frame. Returns it with its length in bytes; the datagram or the fragment
+/// follows it. The length is 0 for a whole datagram.
 pub fn parse_dispatch(payload: &[u8]) -> Result<(Dispatch, usize), DispatchError> {
     let dispatch = *payload.first().ok_or(DispatchError::Empty)?;
     let cut_off = DispatchError::FragmentHeader { octets: payload.len() };
@@ -82,10 +82,10 @@ pub fn parse_dispatch(payload: &[u8]) -> Result<(Dispatch, usize), DispatchError
     Ok((read, reader.at()))
 }
 
-/// What stands before a piece.
+/// Type of the header before a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PieceKind {
-    /// The datagram fits into one frame: nothing.
+    /// The datagram fits into one frame; there is no fragment header.
     Whole,
     /// FRAG1.
     First,
@@ -93,23 +93,24 @@ pub enum PieceKind {
     Subsequent,
 }
 
-/// What one frame carries of a datagram.
+/// The part of a datagram that one frame carries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Piece {
-    /// Which header it has.
+    /// Type of the fragment header.
     pub kind: PieceKind,
-    /// Octets of the packet as it was before this piece; a multiple of 8, and 0 for the first.
+    /// Offset of this piece in the packet before compression, in bytes: a multiple of 8; 0 for the
+    /// first.
     pub offset: u16,
-    /// Octets of the packet as it was in this piece: those that its headers become, and the others.
+    /// Length of this piece before compression in bytes, headers included.
     pub uncompressed_len: u16,
-    /// Which octets of the compressed datagram it carries.
+    /// The range of the compressed datagram that the frame carries.
     pub range: Range<usize>,
-    /// Octets of the packet as it was, for the header.
+    /// Length of the packet before compression in bytes, for the header.
     datagram_size: u16,
 }
 
 impl Piece {
-    /// Octets of the fragment header: 0, 4 or 5.
+    /// Length of the fragment header in bytes: 0, 4 or 5.
     pub const fn header_len(&self) -> usize {
         match self.kind {
             PieceKind::Whole => 0,
@@ -118,13 +119,13 @@ impl Piece {
         }
     }
 
-    /// Octets of MAC payload: the fragment header and the piece.
+    /// Length of the MAC payload in bytes: fragment header and piece.
     pub const fn frame_payload_len(&self) -> usize {
         self.header_len() + (self.range.end - self.range.start)
     }
 
-    /// Appends the fragment header, which names the datagram `tag`; the octets of [`Piece::range`]
-    /// follow it.
+    /// Appends the fragment header with the datagram's `tag`. The caller appends the bytes of
+    /// [`Piece::range`].
     pub fn emit_header(&self, tag: u16, out: &mut Vec<u8>) {
         let dispatch = match self.kind {
             PieceKind::Whole => return,
@@ -141,81 +142,83 @@ impl Piece {
     }
 }
 
-/// Why a datagram cannot be cut.
+/// Why a datagram cannot be fragmented.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
-    /// The packet is longer than [`MAX_DATAGRAM`]: the layer above has to send smaller ones.
+    /// The packet is longer than [`MAX_DATAGRAM`]; the layer above must send smaller packets.
     #[error("a packet of {octets} octets is too long for fragments")]
     TooLong {
-        /// Its length.
+        /// Length of the packet in bytes.
         octets: usize,
     },
     /// The headers do not fit into the first frame (RFC 6282 section 2), or a frame has no room for
-    /// 8 octets of the packet.
+    /// 8 bytes of the packet.
     #[error("frames with {room} octets of payload have no room for a datagram with {header_len} of headers")]
     Room {
-        /// Octets of payload that a frame has.
+        /// MAC payload of a frame in bytes.
         room: usize,
-        /// Octets of the compressed headers.
+        /// Length of the compressed headers in bytes.
         header_len: usize,
     },
 }
 
-/// The pieces of a datagram in order.
+/// Iterator over the pieces of a datagram in order.
 #[derive(Clone, Debug)]
 pub struct Split {
-    /// Octets of the datagram.
+    /// Length of the datagram in bytes.
     len: usize,
-    /// What compression has saved, in octets.
+    /// Bytes saved by compression.
     saved: usize,
     datagram_size: u16,
-    /// Where the first piece ends in the datagram.
+    /// End of the first piece in the datagram.
     first: usize,
-    /// Octets of every other piece but the last.
+    /// Length of every other piece except the last, in bytes.
     piece: usize,
-    /// Where the next piece begins in the datagram; `None` after the last.
+    /// Start of the next piece in the datagram; `None` after the last.
     next: Option<usize>,
 }
 
-/// Says how a datagram is cut into frames with at most `room` octets of MAC payload each.
+/// Computes how a datagram is cut into frames with at most `room` bytes of MAC payload each.
 ///
-/// What fits is one piece without a fragment header. Otherwise each piece takes as much as its
-/// frame has room for, so that every piece but the last stands for a multiple of 8 octets of the
-/// packet as it was.
+/// A datagram that fits yields one piece without a fragment header. Otherwise each piece fills its
+/// frame as far as alignment allows: every piece except the last holds a multiple of 8 bytes of the
+/// packet before compression.
 ///
-/// The lengths are those that [`super::compress`] returns, or what the caller adds up of
-/// [`super::compressed_header_len`] and a payload.
+/// The lengths are those returned by [`super::compress`], or the sum of
+/// [`super::compressed_header_len`] and a payload length.
 pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
     let &Compressed { header_len, len, uncompressed_len } = datagram;
     let no_room = SplitError::Room { room, header_len };
     if len <= room {
-        // Nothing of a whole datagram is said that would have to fit into 11 bits.
+        // A whole datagram has no fragment header, so its size need not fit into 11 bits.
         let datagram_size = uncompressed_len.min(usize::from(u16::MAX)) as u16;
         return Ok(Split { len, saved: 0, datagram_size, first: len, piece: len, next: Some(0) });
     }
     if uncompressed_len > MAX_DATAGRAM {
         return Err(SplitError::TooLong { octets: uncompressed_len });
     }
-    // An uncompressed header costs its dispatch octet: then the datagram is the longer one.
+    // An uncompressed header costs its dispatch byte, so the datagram is longer than the packet.
     let saved = uncompressed_len.checked_sub(len).ok_or(no_room)?;
+    // Offsets count bytes of the packet before compression, so the first piece and the saved bytes
+    // together must be a multiple of 8.
     let first = (room.saturating_sub(FIRST_FRAGMENT_HEADER_LEN) + saved) / 8 * 8;
     let first = first.checked_sub(saved).filter(|first| *first >= header_len && *first > 0).ok_or(no_room)?;
     let piece = room.saturating_sub(FRAGMENT_HEADER_LEN) / 8 * 8;
     if piece == 0 {
         return Err(no_room);
     }
-    // Checked to be at most 2047.
+    // Checked above to be at most 2047.
     Ok(Split { len, saved, datagram_size: uncompressed_len as u16, first, piece, next: Some(0) })
 }
 
-/// As [`split`], with a first piece that stands for `first` octets of the packet as it was, a
-/// multiple of 8: what a node does that passes pieces on with another header than they came with
-/// (RFC 8930 section 5), since the others keep their place.
+/// As [`split`], but the first piece holds exactly `first` bytes of the packet before compression,
+/// a multiple of 8. A node that forwards fragments with a header of another length (RFC 8930
+/// section 5) uses this so that the later fragments keep their offsets.
 ///
 /// # Errors
 ///
-/// [`SplitError::Room`] also if the first piece does not fit, or does not hold the headers.
+/// [`SplitError::Room`] also if the first piece does not fit, or does not contain all headers.
 pub fn split_at(datagram: &Compressed, room: usize, first: u16) -> Result<Split, SplitError> {
     let &Compressed { header_len, len, uncompressed_len } = datagram;
     let no_room = SplitError::Room { room, header_len };
@@ -229,7 +232,7 @@ pub fn split_at(datagram: &Compressed, room: usize, first: u16) -> Result<Split,
     if piece == 0 || !(first + saved).is_multiple_of(8) {
         return Err(no_room);
     }
-    // Checked to be at most 2047.
+    // Checked above to be at most 2047.
     Ok(Split { len, saved, datagram_size: uncompressed_len as u16, first, piece, next: Some(0) })
 }
 
@@ -245,6 +248,7 @@ impl Iterator for Split {
             _ => (PieceKind::Subsequent, self.len.min(start + self.piece)),
         };
         self.next = (end < self.len).then_some(end);
+        // Compression has shortened only the headers, which are all in the first piece.
         let offset = if start == 0 { 0 } else { (start + self.saved) as u16 };
         let uncompressed_end = if whole { self.datagram_size } else { (end + self.saved) as u16 };
         let uncompressed_len = uncompressed_end - offset;
@@ -266,7 +270,7 @@ impl FusedIterator for Split {}
 
 const FIRST: u8 = 0b1100_0000;
 const SUBSEQUENT: u8 = 0b1110_0000;
-/// The bits of datagram_size in the first octet.
+/// The bits of datagram_size in the first byte.
 const SIZE_BITS: u8 = 7;
-/// Those in the first two.
+/// The bits of datagram_size in the first two bytes.
 const SIZE: u16 = 0x7ff;

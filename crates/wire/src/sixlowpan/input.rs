@@ -1,36 +1,36 @@
-//! A compressed datagram, read from the front, and what can be wrong with it.
+//! A cursor over a compressed datagram, and the decompression errors.
 
 use core::fmt;
 
 use crate::reader::Reader;
 
-/// Which field a datagram was refused for.
+/// The field that made [`super::decompress`] refuse a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Field {
-    /// Neither LOWPAN_IPHC nor an uncompressed IPv6 packet.
+    /// The dispatch is neither LOWPAN_IPHC nor that of an uncompressed IPv6 packet.
     Dispatch,
-    /// LOWPAN_IPHC is cut off.
+    /// LOWPAN_IPHC is truncated.
     Iphc,
-    /// An address mode that is reserved (RFC 6282 section 3.1.1).
+    /// An address mode is reserved (RFC 6282 section 3.1.1).
     AddressMode,
-    /// A context that is not known, or, for a multicast address, one of more than 64 bits.
+    /// A context is unknown or, for a multicast address, has more than 64 bits.
     Context,
-    /// An address is cut off.
+    /// An address is truncated.
     Address,
-    /// LOWPAN_NHC of a header that is not understood.
+    /// LOWPAN_NHC announces an unsupported header.
     NextHeader,
-    /// A compressed extension header is cut off, or one that cannot be padded is not a multiple of
-    /// 8 octets.
+    /// A compressed extension header is truncated, or one that cannot be padded is not a multiple
+    /// of 8 bytes.
     Extension,
-    /// A compressed UDP header is cut off.
+    /// A compressed UDP header is truncated.
     Udp,
-    /// The UDP checksum is elided (RFC 6282 section 4.3.2), which only the layers above could
-    /// allow.
+    /// The UDP checksum is elided (RFC 6282 section 4.3.2), which only the upper layers may
+    /// authorise.
     UdpChecksum,
-    /// An IPv6 header that is not compressed is cut off, or has another version or another length.
+    /// An uncompressed IPv6 header is truncated, or has a wrong version or length.
     Ipv6Header,
-    /// The packet is longer than its fragments said, or than an IPv6 packet can be.
+    /// The packet is longer than its fragments announced, or than an IPv6 packet can be.
     Length,
 }
 
@@ -52,17 +52,17 @@ impl fmt::Display for Field {
     }
 }
 
-/// Octets that are not a datagram that is understood.
+/// The bytes are not a valid datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("bad {field} at octet {offset} of a 6LoWPAN datagram")]
 pub struct DecompressError {
-    /// The field that is wrong or cut off.
+    /// The invalid or truncated field.
     pub field: Field,
-    /// Where it was met: octets of the datagram that had been read.
+    /// Number of bytes of the datagram read before the error.
     pub offset: usize,
 }
 
-/// What of a datagram has not been read.
+/// The part of a datagram that has not been read.
 pub(super) struct Input<'a>(Reader<'a>);
 
 impl<'a> Input<'a> {

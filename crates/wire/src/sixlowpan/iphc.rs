@@ -8,12 +8,12 @@ use super::input::{DecompressError, Field, Input};
 use super::{Ipv6Header, Link};
 use crate::ip::Protocol;
 
-/// The three high bits of the first octet.
+/// The three high bits of the first byte of LOWPAN_IPHC.
 pub(super) const DISPATCH: u8 = 0b011;
-/// The whole first octet where an IPv6 packet follows as it is (RFC 4944 figure 2).
+/// The first byte before an uncompressed IPv6 packet (RFC 4944 figure 2).
 pub(super) const UNCOMPRESSED: u8 = 0x41;
 
-/// A compressed IPv6 header: the two octets of LOWPAN_IPHC and what follows them.
+/// A compressed IPv6 header: the two bytes of LOWPAN_IPHC and the in-line fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Iphc {
     base: [u8; 2],
@@ -26,7 +26,7 @@ pub(super) struct Iphc {
     dst: Said,
 }
 
-/// Whether the header that follows is LOWPAN_NHC; if not, its number is carried in-line.
+/// Whether the next header is compressed by LOWPAN_NHC; otherwise its number is carried in-line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     Inline,
@@ -38,6 +38,7 @@ impl Iphc {
         let src = address::source(header.src, link.src, contexts);
         let dst = address::destination(header.dst, link.dst, contexts);
         let len = |src: &Said, dst: &Said| src.inline().len() + dst.inline().len();
+        // Selecting contexts other than 0 costs one byte for both addresses.
         let named = len(&src.any, &dst.any) + 1 < len(&src.unnamed, &dst.unnamed);
         let (src, dst) = if named { (src.any, dst.any) } else { (src.unnamed, dst.unnamed) };
         let mut iphc = Self {
@@ -67,18 +68,21 @@ impl Iphc {
         iphc
     }
 
-    /// The traffic class goes with congestion notification first, so that it can be sent without
-    /// the other.
+    /// Encodes traffic class and flow label. The ECN bits come first, so that they can be sent
+    /// without the differentiated services bits.
     fn traffic(&mut self, class: u8, flow: u32) {
         let [_, high, middle, low] = flow.to_be_bytes();
         let class = class.rotate_right(2);
         let services = class & 0x3f;
         match (flow, class) {
+            // Both are elided.
             (0, 0) => self.base[0] |= 3 << TF_SHIFT,
+            // The flow label is elided.
             (0, _) => {
                 self.base[0] |= 2 << TF_SHIFT;
                 self.carry(&[class]);
             }
+            // The differentiated services bits are elided.
             (_, _) if services == 0 => {
                 self.base[0] |= 1 << TF_SHIFT;
                 self.carry(&[class | high, middle, low]);
@@ -93,7 +97,7 @@ impl Iphc {
         self.fields_len = end;
     }
 
-    /// Octets, 2 to 41.
+    /// Length in bytes, 2 to 41.
     pub(super) fn len(&self) -> usize {
         let addresses = self.src.inline().len() + self.dst.inline().len();
         self.base.len() + usize::from(self.context.is_some()) + self.fields_len + addresses
@@ -108,7 +112,7 @@ impl Iphc {
     }
 }
 
-/// Reads the header. Where LOWPAN_NHC follows, the next header is not known yet, and is said to be
+/// Reads the header. If LOWPAN_NHC follows, the next header is not yet known and is set to
 /// Hop-by-Hop.
 pub(super) fn read(
     input: &mut Input<'_>,
@@ -139,7 +143,7 @@ pub(super) fn read(
     Ok((Ipv6Header { src, dst, traffic_class, flow_label, next_header, hop_limit }, next))
 }
 
-/// Traffic class and flow label, said in the form `tf`.
+/// Reads traffic class and flow label in the form that `tf` selects.
 fn read_traffic(input: &mut Input<'_>, tf: u8) -> Result<(u8, u32), DecompressError> {
     let (class, flow) = match tf {
         0 => {
@@ -156,13 +160,13 @@ fn read_traffic(input: &mut Input<'_>, tf: u8) -> Result<(u8, u32), DecompressEr
     Ok((class.rotate_left(2), u32::from_be_bytes(flow) & FLOW_LABEL))
 }
 
-/// What HLIM 1, 2 and 3 stand for.
+/// Hop limits that HLIM values 1, 2 and 3 stand for.
 const HOP_LIMITS: [u8; 3] = [1, 64, 255];
 const FLOW_LABEL: u32 = 0xf_ffff;
 
-// The first octet: where TF begins, and NH.
+// First byte: position of TF, and NH.
 const TF_SHIFT: u8 = 3;
 const NH: u8 = 1 << 2;
-// The second: CID and M.
+// Second byte: CID and M.
 const CID: u8 = 1 << 7;
 const M: u8 = 1 << 3;

@@ -6,7 +6,7 @@ use super::input::{DecompressError, Field, Input};
 use super::iphc::Next;
 use crate::ip::Protocol;
 
-/// A header that can be compressed.
+/// A header that LOWPAN_NHC can compress.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Header<'a> {
     Extension(Extension<'a>),
@@ -16,19 +16,19 @@ pub(super) enum Header<'a> {
 /// An IPv6 extension header (RFC 8200 section 4).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extension<'a> {
-    /// EID.
+    /// EID, the index into [`EXTENSIONS`].
     id: usize,
-    /// What follows it.
+    /// The next header.
     next: Protocol,
-    /// Octets of the header as it is.
+    /// Length of the uncompressed header in bytes.
     len: usize,
-    /// The second octet of a Fragment header, which is reserved and goes as it is; else the length
-    /// in octets of what follows.
+    /// For a Fragment header the second byte, which is reserved and sent unchanged; else the length
+    /// in bytes of the content.
     second: u8,
     content: &'a [u8],
 }
 
-/// A UDP header (RFC 768) whose length says what the packet's says.
+/// A UDP header (RFC 768) whose length field matches the length of the packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Udp {
     ports: [u16; 2],
@@ -36,9 +36,9 @@ pub(super) struct Udp {
 }
 
 impl<'a> Header<'a> {
-    /// What can be compressed of a header of kind `protocol` at the front of `octets`, which go to
-    /// the end of the packet. One that is malformed, or too long for its length in one octet,
-    /// cannot.
+    /// Returns the compressible header of kind `protocol` at the front of `octets`, which extend to
+    /// the end of the packet. Returns `None` for a header that is malformed, or too long for its
+    /// one-byte length.
     pub(super) fn find(protocol: Protocol, octets: &'a [u8]) -> Option<Self> {
         if protocol == Protocol::UDP {
             return Udp::find(octets).map(Self::Udp);
@@ -46,6 +46,7 @@ impl<'a> Header<'a> {
         let id = EXTENSIONS.iter().position(|of| *of == protocol)?;
         let [next, second, ..] = *octets else { return None };
         let is_fragment = protocol == Protocol::FRAGMENT;
+        // A Fragment header has a fixed length; its second byte is reserved.
         let len = if is_fragment { 8 } else { 8 * (usize::from(second) + 1) };
         let whole = octets.get(2..len)?;
         let content = if can_be_padded(protocol) { without_padding(whole) } else { whole };
@@ -53,7 +54,7 @@ impl<'a> Header<'a> {
         Some(Self::Extension(Extension { id, next: Protocol(next), len, second, content }))
     }
 
-    /// Octets of the header as it is.
+    /// Length of the uncompressed header in bytes.
     pub(super) const fn len(&self) -> usize {
         match self {
             Self::Extension(extension) => extension.len,
@@ -61,8 +62,8 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// What can be compressed behind it, in `octets`. Behind a Fragment header there need not be a
-    /// header.
+    /// Returns the compressible header that follows in `octets`. After a Fragment header there need
+    /// not be a header.
     pub(super) fn following<'b>(&self, octets: &'b [u8]) -> Option<Header<'b>> {
         match self {
             Self::Extension(extension) if EXTENSIONS[extension.id] != Protocol::FRAGMENT => {
@@ -99,7 +100,7 @@ impl Udp {
         is_whole.then_some(Self { ports, checksum: [c1, c2] })
     }
 
-    /// Octets of the compressed header, 4 to 7.
+    /// Length of the compressed header in bytes, 4 to 7.
     pub(super) fn compressed_len([src, dst]: [u16; 2]) -> usize {
         1 + 2
             + match (is_nibble(src) && is_nibble(dst), is_octet(src) || is_octet(dst)) {
@@ -112,6 +113,7 @@ impl Udp {
     fn emit(&self, out: &mut Vec<u8>) {
         let [src, dst] = self.ports;
         let ([s1, s2], [d1, d2]) = (src.to_be_bytes(), dst.to_be_bytes());
+        // RFC 6282 section 4.3.3: both ports to 4 bits, or one of them to 8 bits, or neither.
         if is_nibble(src) && is_nibble(dst) {
             out.extend_from_slice(&[UDP | 3, s2 << 4 | d2 & 15]);
         } else if is_octet(dst) {
@@ -125,19 +127,19 @@ impl Udp {
     }
 }
 
-/// 0xf0bX: four bits of the port are sent.
+/// True for 0xf0bX, of which four bits are sent.
 const fn is_nibble(port: u16) -> bool {
     port & 0xfff0 == 0xf0b0
 }
 
-/// 0xf0XX: eight bits of the port are sent.
+/// True for 0xf0XX, of which eight bits are sent.
 const fn is_octet(port: u16) -> bool {
     port & 0xff00 == 0xf000
 }
 
-/// Reads the chain of compressed headers and appends them as they were to `out`, which holds the
-/// packet from `start` on and in which the octet at `next_header` has to be filled in. `total_len`
-/// is that of the packet, if not all of it is here.
+/// Reads the chain of compressed headers and appends the uncompressed headers to `out`. The packet
+/// begins at `start` in `out`, and the byte at `next_header` has to be filled in. `total_len` is
+/// the length of the packet if only a part of it is present.
 pub(super) fn read(
     input: &mut Input<'_>,
     [start, mut next_header]: [usize; 2],
@@ -165,8 +167,8 @@ pub(super) fn read(
     }
 }
 
-/// Reads one extension header past its first octet. If its next header is compressed too, zero
-/// stands for it.
+/// Reads one extension header after its first byte. If its next header is compressed too, zero is a
+/// placeholder for it.
 fn read_extension(
     input: &mut Input<'_>,
     protocol: Protocol,
@@ -197,8 +199,7 @@ fn read_extension(
     Ok(())
 }
 
-/// Reads a UDP header past its first octet. The packet will end at `end` of `out`, or with what is
-/// here.
+/// Reads a UDP header after its first byte. The packet ends at `end` of `out`, or with the input.
 fn read_udp(
     input: &mut Input<'_>,
     first: u8,
@@ -238,13 +239,14 @@ fn read_udp(
     Ok(())
 }
 
-/// Headers that consist of options, of which the last may be padding (RFC 6282 section 4.2).
+/// True for headers that consist of options, whose trailing padding may be elided (RFC 6282 section
+/// 4.2).
 const fn can_be_padded(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::HOP_BY_HOP | Protocol::DESTINATION_OPTIONS)
 }
 
-/// The options without the padding at their end, if it is such as [`read_extension`] makes again:
-/// one option.
+/// The options without trailing padding, if [`read_extension`] would restore the same padding: a
+/// single option.
 fn without_padding(options: &[u8]) -> &[u8] {
     let mut at = 0;
     let mut last = 0;
@@ -257,13 +259,13 @@ fn without_padding(options: &[u8]) -> &[u8] {
         };
     }
     match options.split_at_checked(last) {
-        // An option that runs past the end is nobody's padding.
+        // An option that runs past the end cannot be padding.
         Some((before, padding)) if at == options.len() && PADDING[1..].contains(&padding) => before,
         _ => options,
     }
 }
 
-/// Pad1 and PadN (RFC 8200 section 4.2) by their octets.
+/// Pad1 and PadN (RFC 8200 section 4.2), by length in bytes.
 const PADDING: [&[u8]; 8] = [
     &[],
     &[0],
@@ -275,13 +277,13 @@ const PADDING: [&[u8]; 8] = [
     &[1, 5, 0, 0, 0, 0, 0],
 ];
 
-/// Extension headers by their EID. 5 and 6 are reserved, and 7, an IPv6 header, is not understood.
+/// Extension headers by EID. 5 and 6 are reserved; 7, an IPv6 header, is not supported.
 const EXTENSIONS: [Protocol; 5] = [
     Protocol::HOP_BY_HOP,
     Protocol::ROUTING,
     Protocol::FRAGMENT,
     Protocol::DESTINATION_OPTIONS,
-    // Mobility (RFC 6275 section 6.1), which to `ip` is a payload.
+    // Mobility (RFC 6275 section 6.1), which the `ip` module treats as a payload.
     Protocol(135),
 ];
 

@@ -1,5 +1,4 @@
-//! AODV messages: each by its octets, and what holds for all: written and read again they are the
-//! same, and nothing that arrives makes the parser panic.
+//! Tests of AODV messages: byte layouts, round trips, and a parser that never panics.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -43,7 +42,7 @@ const REPLY: RouteReply = RouteReply {
     hello_interval: None,
 };
 
-/// The octets of the message, which comes back as it was.
+/// Encodes the message, and checks that parsing returns it unchanged.
 fn written(message: &Message) -> Vec<u8> {
     let mut out = b"before".to_vec();
     emit(message, &mut out).unwrap();
@@ -75,7 +74,7 @@ fn every_message_is_these_octets() {
     assert_eq!(written(&Message::ReplyAck), [4, 0]);
 }
 
-/// RFC 3561 section 9: what is not known is skipped up to type 127, and refused above.
+/// RFC 3561 section 9: unknown extensions up to type 127 are skipped, those above are refused.
 #[test]
 fn unknown_extensions_are_skipped_unless_they_may_not_be() {
     let mut octets = written(&Message::Reply(REPLY));
@@ -105,8 +104,8 @@ fn what_is_no_message_is_refused_with_its_place() {
     assert_eq!(emit(&wide, &mut vec![]), Err(EmitError::PrefixSize(32)));
 }
 
-/// RFC 3561 section 6.1: compared as signed differences, so that a number that has wrapped is
-/// newer.
+/// RFC 3561 section 6.1: numbers are compared as signed differences, so a number that has wrapped
+/// is newer.
 #[test]
 fn sequence_numbers_wrap() {
     let (last, first) = (SequenceNumber(u32::MAX), SequenceNumber(0));

@@ -1,6 +1,5 @@
-//! What holds for every packet: written and read again it is the same, cut and joined again it is
-//! the same, and nothing that arrives makes the parsers or the reassembler panic or pass their
-//! limits.
+//! Properties of all packets: writing and parsing, and fragmentation and reassembly, are inverse.
+//! No input makes the parsers or the reassembler panic or exceed their limits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -28,7 +27,7 @@ fn addresses() -> impl Strategy<Value = (IpAddr, IpAddr)> {
     ]
 }
 
-/// A whole datagram's header as it can come from bytes.
+/// A header of a whole datagram, as parsing can return it.
 fn header() -> impl Strategy<Value = Header> {
     (addresses(), any::<[u8; 2]>(), any::<u16>()).prop_map(|((src, dst), [hop_limit, class], ident)| Header {
         hop_limit,
@@ -58,7 +57,7 @@ prop_compose! {
     }
 }
 
-/// As most segments of a subflow have them; `wire::mptcp` tests all kinds.
+/// The options of most segments of a subflow; `wire::mptcp` tests all kinds.
 fn mptcp() -> impl Strategy<Value = Mptcp> {
     let dss = any::<(u64, u32, u16, bool)>().prop_map(|(ack, low, len, backup)| {
         let mapping = Mapping { dsn: WireDsn::Short(low), subflow_seq: low, len, checksum: None };
@@ -101,7 +100,7 @@ fn read(packet: &[u8]) -> Option<(Header, Segment)> {
     Some((header, segment))
 }
 
-/// What a network may do to a packet.
+/// Damage that a network may do to a packet.
 #[derive(Clone, Debug)]
 enum Damage {
     Set(prop::sample::Index, u8),
@@ -135,7 +134,7 @@ proptest! {
                 prop_assert_eq!(packet.len(), header.wire_len() + segment.wire_len());
                 let header = Header { traffic_class: segment.ecn.within(header.traffic_class), ..header };
                 prop_assert_eq!(read(packet), Some((header, segment.clone())));
-                // Padding of the link layer below changes nothing.
+                // Padding of the link layer changes nothing.
                 prop_assert_eq!(read(&[packet, &junk].concat()), Some((header, segment)));
             }
         }
@@ -191,8 +190,7 @@ proptest! {
             }
         }
         if tcp_only {
-            // Past the checksums, as a buggy sender would: the options are what is left to go
-            // wrong.
+            // With right checksums, as from a faulty sender: then only the options can be wrong.
             let payload = packet.get(header.wire_len()..).unwrap_or_default();
             let _ = ip::parse_tcp(&header, with_checksum(&header, payload));
         } else {
@@ -220,17 +218,17 @@ proptest! {
                 pieces.push((smaller, octets.slice(range)));
             }
         }
-        // Each index delivers one piece, most of them more than once; then all come in order.
+        // Each index delivers one fragment, most of them more than once; then all arrive in order.
         let shuffled = order.iter().map(|index| index.get(&pieces));
         let mut reassembler = Reassembler::default();
         let mut whole = None;
         for (piece, octets) in shuffled.chain(&pieces) {
-            // Over the wire and back.
+            // Encode and parse.
             let mut packet = Vec::new();
             ip::emit(piece, octets, &mut packet).unwrap();
             let (mut read, _) = ip::parse(&packet).unwrap();
             if read.fragment.is_none() {
-                // A whole IPv6 datagram does not say it.
+                // A whole IPv6 datagram does not carry the identification.
                 read.ident = header.ident;
             }
             prop_assert_eq!(&read, piece);
@@ -271,7 +269,7 @@ proptest! {
     }
 }
 
-/// The TCP octets with the checksum that they should have.
+/// The TCP bytes with a right checksum.
 fn with_checksum(header: &Header, octets: &[u8]) -> Bytes {
     let mut octets = octets.to_vec();
     if octets.len() >= 20 {
@@ -320,7 +318,7 @@ fn an_overlap_refuses_its_datagram_until_it_expires() {
     assert_eq!(reassembler.expire(11), 1);
     assert_eq!(reassembler.insert(&piece(1, 16, false), octets(3, 1), 13), Ok(None));
 
-    // Same place and length but other octets; an end before what is there; two ends.
+    // Same position and length with other bytes; an end before existing data; two ends.
     for (id, second, len, fill) in [(2, (0, true), 16, 9), (3, (8, false), 4, 1), (4, (16, false), 4, 1)] {
         reassembler.insert(&piece(id, 0, true), octets(16, 1), 20).unwrap();
         reassembler.insert(&piece(id, 24, id != 4), octets(8, 1), 20).unwrap();

@@ -1,4 +1,4 @@
-//! Packets of the Linux kernel, read and written again: see `ip_vectors.txt`.
+//! Packets of the Linux kernel, parsed and written again: see `ip_vectors.txt`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -200,7 +200,7 @@ fn expected() -> Vec<(&'static str, Header, Segment)> {
     ]
 }
 
-/// [`expected`], with the kernel's flow labels, which are random.
+/// [`expected`] with the kernel's flow labels, which are random.
 fn labelled() -> Vec<(&'static str, Header, Segment)> {
     let vectors = vectors();
     let label = |packet: &[u8]| u32::from_be_bytes([0, packet[1] & 0xf, packet[2], packet[3]]);
@@ -222,8 +222,8 @@ fn kernel_segments_are_read() {
     }
 }
 
-/// What we do not keep: the don't-fragment bit of IPv4, the urgent pointer; and we pack SACK blocks
-/// more tightly than Linux. Everything else comes out bit by bit.
+/// Exceptions: we do not keep the don't-fragment bit of IPv4 and the urgent pointer, and we pack
+/// SACK blocks more tightly than Linux. Everything else is bit-identical.
 #[test]
 fn kernel_segments_are_written_as_the_kernel_did() {
     let vectors = vectors();
@@ -237,7 +237,7 @@ fn kernel_segments_are_written_as_the_kernel_did() {
         }
         let mut theirs = vectors[name].to_vec();
         if header.src.is_ipv4() {
-            // The bit and what it adds to the sum.
+            // The bit and its contribution to the checksum.
             theirs[6] &= !0x40;
             theirs[10..12].copy_from_slice(&ours[10..12]);
             let sum =

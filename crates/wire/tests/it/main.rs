@@ -1,4 +1,4 @@
-//! Formats, byte by byte and against other implementations.
+//! Tests of wire formats, byte by byte and against other implementations.
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 

@@ -1,4 +1,4 @@
-//! The datagrams of RDCA: what is written is read again, and nothing panics.
+//! Tests of RDCA datagrams: round trips, and parsers that never panic.
 
 use anabranch_wire::rdca::*;
 use bytes::Bytes;
@@ -94,7 +94,8 @@ fn printed(message: &Message) -> Bytes {
     octets.into()
 }
 
-/// What the printed header leaves of a message, for a receiver that expects nearly that.
+/// The part of a message that survives the printed header, for a receiver with nearly right
+/// expectations.
 fn left(message: &Message) -> Message {
     let cut = |ranges: Ranges| {
         let mut left = Ranges::EMPTY;
@@ -137,7 +138,7 @@ proptest! {
     fn nothing_in_the_printed_header_panics(octets in proptest::collection::vec(any::<u8>(), 0..120)) {
         let octets = Bytes::from(octets);
         match Header::Printed.decode(&octets, Expected { stream: StreamId(1), ..Expected::default() }) {
-            // A refusal of stream 0 is read as one of the reader's.
+            // A refusal of stream 0 is read as one of the expected stream.
             Ok(Message::Refuse(_)) => {}
             Ok(message) => prop_assert_eq!(printed(&message), octets),
             Err(error) => prop_assert!(error.offset <= octets.len()),
@@ -217,7 +218,7 @@ fn printed_lengths_are_those_of_section_3_2() {
     for (message, length) in lengths {
         assert_eq!(printed(&message).len(), length, "{message:?}");
     }
-    // 13 bits of the number, 16 of the time stamp.
+    // 13 bits of the packet number, 16 bits of the time stamp.
     assert_eq!(printed(&Message::Data(data))[..5], *b"\x20\x05\0\x03\x09");
     assert_eq!(printed(&Message::Congestion(report))[..4], *b"\xe0\0\0\0");
 }
@@ -230,7 +231,7 @@ fn sequence_numbers_and_time_stamps_wrap() {
     assert_eq!(TimeStamp(1).since(TimeStamp(u32::MAX)), 2);
 }
 
-/// Both ends of a stranger's range may lie where "before" and "after" turn round.
+/// The ends of an arbitrary range may lie where the order of packet numbers is reversed.
 #[test]
 fn a_range_within_another_lies_in_it() {
     let range = |start: u32, len: u32| Range { start: Seq(start), end: Seq(start.wrapping_add(len)) };
@@ -244,7 +245,7 @@ fn a_range_within_another_lies_in_it() {
                     other.start.le(both.start) && both.end.le(other.end),
                     "{base} {from} {len}: {both:?}"
                 );
-                // Each of the five, by what the numbers say without any order.
+                // Each of the five numbers, without using the order of packet numbers.
                 for i in 0..5 {
                     let wanted = inside(i).0.wrapping_sub(base.wrapping_add(from)) < len;
                     let got = inside(i).0.wrapping_sub(both.start.0) < both.len();

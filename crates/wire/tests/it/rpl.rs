@@ -1,5 +1,4 @@
-//! RPL messages: each by its octets, and what holds for all: written and read again they are the
-//! same, and nothing that arrives makes the parser panic.
+//! Tests of RPL messages: byte layouts, round trips, and a parser that never panics.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -20,10 +19,10 @@ const NODE: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0xff, 0xfe00, 7);
 const ENDS: [Ipv6Addr; 2] = [NODE, ALL_RPL_NODES];
 const ROOT: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
-/// The octets of [`ROOT`].
+/// The bytes of [`ROOT`].
 const ROOT_OCTETS: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// Code and body of the message, which comes back as it was.
+/// Encodes the message, and checks that parsing returns it unchanged. Returns code and body.
 fn written(message: &Message) -> (u8, Vec<u8>) {
     let mut out = b"before".to_vec();
     emit(message, ENDS, &mut out).unwrap();
@@ -34,7 +33,7 @@ fn written(message: &Message) -> (u8, Vec<u8>) {
     (header.code, octets[body].to_vec())
 }
 
-/// Reads a message with this code and body.
+/// Parses a message with this code and body.
 fn read(code: u8, body: &[u8]) -> Result<Parsed, ParseError> {
     let mut octets = Vec::new();
     icmpv6::emit(&Header { kind: Kind::RPL, code }, body, ENDS, &mut octets);
@@ -127,7 +126,7 @@ fn every_option_is_these_octets() {
     assert_eq!(of(ControlOption::PrefixInformation(prefix)), [&head[..], &ROOT_OCTETS].concat());
 }
 
-/// The extension of section III of the paper, in octets of our own.
+/// The extension of section III of the paper, in this project's encoding.
 #[test]
 fn paths_are_these_octets() {
     let traversed = PathTraversed { node_type: NodeType::MultiLink, multi_link: 2, path: vec![1, 2, 0x0304] };
@@ -232,12 +231,12 @@ fn metrics_are_these_octets() {
     );
     assert_eq!(parse_metrics(&objects).as_deref(), Some(&metrics[..]));
     assert_eq!(parse_metrics(&[]), Some(vec![]));
-    // A hop count, a latency of each link (R), and a limit of it (C) say nothing of the path as a
-    // whole.
+    // A hop count, a latency per link (R) and a limit of the latency (C) are not metrics of the
+    // whole path.
     let others = [&[3, 0, 0, 2, 0, 1][..], &[5, 0, 0x80, 4, 0, 0, 0, 1], &[5, 2, 0, 4, 0, 0, 0, 1]].concat();
     assert_eq!(parse_metrics(&others), Some(vec![]));
     assert_eq!(parse_metrics(&[others, objects.clone()].concat()).as_deref(), Some(&metrics[..]));
-    // Cut off, too short, and a throughput that is added up.
+    // Truncated, too short, and a throughput with additive aggregation.
     for bad in [&objects[..7], &[5, 0, 0, 3, 1, 1, 1], &[4, 0, 0, 4, 0, 0, 0, 1]] {
         assert_eq!(parse_metrics(bad), None, "{bad:?}");
     }

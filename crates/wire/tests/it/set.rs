@@ -1,4 +1,4 @@
-//! The SET messages: what is written is read again, however the stream is cut, and nothing panics.
+//! Tests of SET messages: round trips however the stream is cut, and a decoder that never panics.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -118,7 +118,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// Everything on a stream, one way or the other.
+/// Any content of a stream in either direction.
 #[derive(Clone, Debug)]
 enum Said {
     Message(Message),
@@ -141,7 +141,7 @@ fn addresses() -> PaperAddresses {
     }
 }
 
-/// Feeds `octets` in pieces and gathers messages and, joined, what lies at each octet of the file.
+/// Feeds `octets` in pieces. Returns the messages, and each byte of the file with its position.
 fn read_all(octets: &[u8], cuts: &[usize]) -> (Vec<Message>, Vec<(u64, u8)>) {
     let mut decoder = Decoder::new();
     let (mut messages, mut data) = (Vec::new(), Vec::new());
@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// The worked example of `docs/reference/set-protocol.md`, octet by octet.
+/// The worked example of `docs/reference/set-protocol.md`, byte by byte.
 #[test]
 fn the_documented_examples_hold() {
     let mut out = Vec::new();
@@ -229,7 +229,7 @@ fn the_documented_examples_hold() {
     assert_eq!(out, [0x10, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0x01, 0xf7, 0xe8]);
 
     out.clear();
-    // SHA-256 of the three octets "abc", the first example of FIPS 180-4.
+    // SHA-256 of the three bytes "abc", the first example of FIPS 180-4.
     let digest = [
         0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0,
         0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad,
@@ -273,11 +273,11 @@ fn the_documented_examples_hold() {
     assert_eq!(out, [0x81, 0x49, 0xf0, 60, 0x41, 0xc8, 0x40, 0x64]);
 }
 
-/// What is kept for later is no request of today.
+/// Requests with reserved bits are refused.
 #[test]
 fn a_request_with_bits_that_mean_nothing_yet_is_refused() {
     for (octets, field) in [
-        // 1201 octets.
+        // 1201 bytes.
         (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0x44, 0xb1][..], "length of a copy"),
         (&[0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], "length of a manifest"),
         (&[0x14, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4], "options of a file"),
@@ -298,7 +298,7 @@ fn nonsense_names_its_field_and_place() {
     assert_eq!(error.to_string(), "octet 1 of the stream: type of the message is not valid");
 }
 
-/// A stream may end between messages, and nowhere else: its reader has to know.
+/// A stream may end only between messages, so the reader must know when that is.
 #[test]
 fn a_stream_is_between_messages_only_where_nothing_is_half_read() {
     let mut refusal = Vec::new();
@@ -318,7 +318,7 @@ fn a_stream_is_between_messages_only_where_nothing_is_half_read() {
     }
 }
 
-/// A gateway tells by the first octet whether it is called, and passes on what it is not to read.
+/// A gateway recognises a SETSYN by its first byte, and passes on bytes that it must not parse.
 #[test]
 fn a_setsyn_is_known_by_its_first_octet_and_octets_of_the_file_are_none() {
     let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
@@ -339,7 +339,7 @@ fn a_setsyn_is_known_by_its_first_octet_and_octets_of_the_file_are_none() {
         assert_eq!(decoder.next_is_setsyn(), Some(false), "{message:?}");
     }
 
-    // Within a chunk, an octet of the file that looks like one.
+    // Within a chunk, a byte of the file that looks like a SETSYN.
     let mut decoder = Decoder::new();
     decoder.push(Bytes::from_static(&[0x70, 2, b'a']));
     assert!(matches!(decoder.next_item(), Ok(Some(Item::Data { .. }))));
@@ -375,7 +375,7 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
         }
         assert_eq!(decoder.next_item(), Ok(Some(Item::Message(message))));
     }
-    // A manifest is too long as soon as its length is known; the rest of the request is.
+    // A manifest is too long as soon as its length is known; the request before it is returned.
     let mut octets = Vec::new();
     encode(&with_manifest, &mut octets);
     for most in [0, 1, MAX_MANIFEST - 1] {
@@ -393,7 +393,7 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
     decoder.push(Bytes::from(octets));
     assert_eq!(decoder.next_item().unwrap_err().field, "length of a manifest");
 
-    // Nobody says these to a node, and they would take memory.
+    // Peers never send these to a node, and they would need memory.
     for octet in [0x2f, 0x30, 0x8f] {
         let mut decoder = Decoder::of_node();
         decoder.push(Bytes::from(vec![octet]));

@@ -1,6 +1,5 @@
-//! 6LoWPAN: every address mode by its octets, and what holds for every packet: compressed and
-//! decompressed it is the same, cut and joined it is the same, and nothing that arrives makes the
-//! parsers panic.
+//! Tests of 6LoWPAN: every address mode byte by byte; compression and decompression, and
+//! fragmentation and reassembly, are inverse; no input makes the parsers panic.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -49,7 +48,7 @@ fn header(src: &str, dst: &str) -> Ipv6Header {
     Ipv6Header { src, dst, traffic_class: 0, flow_label: 0, next_header: Protocol::TCP, hop_limit: 64 }
 }
 
-/// The packet as RFC 8200 has it.
+/// The packet as specified in RFC 8200.
 fn packet(header: &Ipv6Header, payload: &[u8]) -> Vec<u8> {
     let first = 6 << 28 | u32::from(header.traffic_class) << 20 | header.flow_label;
     let mut octets = first.to_be_bytes().to_vec();
@@ -61,7 +60,7 @@ fn packet(header: &Ipv6Header, payload: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Compresses, checks that decompression is the inverse, and gives the datagram.
+/// Compresses, checks that decompression is the inverse, and returns the datagram.
 fn there_and_back(packet: &[u8], link: &Link, contexts: &Contexts) -> (Compressed, Vec<u8>) {
     let mut datagram = b"before".to_vec();
     let lengths = compress(packet, link, contexts, &mut datagram).unwrap();
@@ -86,7 +85,7 @@ fn compressed(header: &Ipv6Header) -> Vec<u8> {
 
 #[test]
 fn every_mode_of_an_address_is_these_octets() {
-    // Second octet and what follows the next header: source, then destination.
+    // The second byte and the bytes after the next header: source, then destination.
     let of = |src, dst| {
         let octets = compressed(&header(src, dst));
         assert_eq!(octets[0], 0x7a);
@@ -104,19 +103,19 @@ fn every_mode_of_an_address_is_these_octets() {
     let both = [all("fe80::1:0:0:0:1"), all("2001:db8::1")].concat();
     assert_eq!(of("fe80::1:0:0:0:1", "2001:db8::1"), (0x00, none(), both));
     assert_eq!(of("::", "fe80::ff:fe00:102"), (0x43, none(), none()));
-    // Context 0, which covers all but the short address: elided for the destination, 16 bits for
-    // the source.
+    // Context 0 covers all but the short address: elided for the destination, 16 bits for the
+    // source.
     assert_eq!(of("fd00::7", "fd00::102"), (0x67, none(), vec![0, 7]));
-    // Contexts that have to be named.
+    // Contexts other than 0, whose number is sent.
     let elided = of("2001:db8:1:2:1034:5678:9abc:def0", "2001:db8:1:2::ff:fe00:102");
     assert_eq!(elided, (0xf7, vec![0x11], none()));
     let short = of("2001:db8:1:2::ff:fe00:7", "2001:db8:2::ff:fe00:8");
     assert_eq!(short, (0xe6, vec![0x12], vec![0, 7, 0, 8]));
     let both = [1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1].to_vec();
     assert_eq!(of("2001:db8:2::102:304:506:708", "2001:db8:1:2:807:605:403:201"), (0xd5, vec![0x21], both));
-    // Only the source needs one: the destination goes without, as context 0.
+    // Only the source needs one; the destination uses context 0.
     assert_eq!(of("2001:db8:3::5", "fd00::8"), (0xf6, vec![0xf0], vec![0, 8]));
-    // Naming a context for two octets is worth its one.
+    // A context number costs one byte and saves two.
     let both = [&[0, 7][..], &all("2001:db8::1")].concat();
     assert_eq!(of("2001:db8:1:2::ff:fe00:7", "2001:db8::1"), (0xe0, vec![0x10], both));
 }
@@ -127,13 +126,13 @@ fn every_mode_of_a_multicast_address_is_these_octets() {
         let octets = compressed(&header("fe80::1034:5678:9abc:def0", dst));
         (octets[1], octets[2..].to_vec())
     };
-    // All RPL nodes (RFC 6550 section 6): one octet.
+    // All RPL nodes (RFC 6550 section 6): one byte.
     assert_eq!(of("ff02::1a"), (0x3b, vec![6, 0x1a]));
     assert_eq!(of("ff05::1:3"), (0x3a, vec![6, 5, 1, 0, 3]));
     assert_eq!(of("ff05::1:203:405"), (0x39, vec![6, 5, 1, 2, 3, 4, 5]));
     let whole = ip("ff05:1::1").octets();
     assert_eq!(of("ff05:1::1"), (0x38, [&[6][..], &whole].concat()));
-    // Of a unicast prefix (RFC 3306), which context 1 has.
+    // A multicast address based on a unicast prefix (RFC 3306), which is context 1.
     assert_eq!(of("ff3e:0040:2001:db8:1:2:506:708"), (0xbc, vec![0x01, 6, 0x3e, 0, 5, 6, 7, 8]));
 }
 
@@ -147,7 +146,7 @@ fn every_form_of_the_other_fields_is_these_octets() {
     assert_eq!(of(0, 0, 64), [0x7a, 0x33, 6]);
     assert_eq!(of(0, 0, 255), [0x7b, 0x33, 6]);
     assert_eq!(of(0, 0, 63), [0x78, 0x33, 6, 63]);
-    // DSCP 46, ECN 1: congestion notification goes first.
+    // DSCP 46, ECN 1: the ECN bits come first.
     assert_eq!(of(0xb9, 0, 64), [0x72, 0x33, 0x6e, 6]);
     assert_eq!(of(0x01, 0xabcde, 64), [0x6a, 0x33, 0x4a, 0xbc, 0xde, 6]);
     assert_eq!(of(0, 1, 64), [0x6a, 0x33, 0, 0, 1, 6]);
@@ -179,7 +178,7 @@ fn every_form_of_udp_ports_is_these_octets() {
     assert_eq!(of(5683, 0xf0b2), [0xf1, 0x16, 0x33, 0xb2]);
     assert_eq!(of(0xf0b1, 5683), [0xf2, 0xb1, 0x16, 0x33]);
     assert_eq!(of(5683, 5684), [0xf0, 0x16, 0x33, 0x16, 0x34]);
-    // A length that is not the packet's has to be sent.
+    // A length that differs from the packet's must be sent.
     let mut longer = udp(5683, 5684, b"hi");
     longer.push(b'!');
     let (lengths, datagram) = there_and_back(&packet(&header, &longer), &LINK, &contexts());
@@ -194,7 +193,7 @@ fn extension_headers_lose_their_padding_and_nothing_else() {
     // The RPL option (RFC 6553 section 3) in Hop-by-Hop options, then TCP.
     let rpl = [0x63, 4, 0, 30, 1, 0];
     assert_eq!(of(&[&[6, 0][..], &rpl].concat()), [&[0xe0, 6, 6][..], &rpl].concat());
-    // Padding that anybody would make again is elided; other padding is not.
+    // Padding that decompression restores is elided; other padding is not.
     assert_eq!(of(&[6, 0, 5, 2, 0, 0, 1, 0]), [0xe0, 6, 4, 5, 2, 0, 0]);
     assert_eq!(of(&[6, 0, 5, 4, 0, 0, 0, 0]), [0xe0, 6, 6, 5, 4, 0, 0, 0, 0]);
     assert_eq!(of(&[6, 0, 1, 4, 0, 0, 0, 0]), [0xe0, 6, 0]);
@@ -205,12 +204,11 @@ fn extension_headers_lose_their_padding_and_nothing_else() {
     let payload = [&[60, 0, 5, 2, 0, 0, 1, 0][..], &[43, 0, 1, 4, 0, 0, 0, 0], &routing, &udp(1, 2, b"x")];
     let expected = [&[0xe1, 4, 5, 2, 0, 0][..], &[0xe7, 0], &[0xe3, 6], &routing[2..], &[0xf0, 0, 1, 0, 2]];
     assert_eq!(of(&payload.concat()), [&expected.concat()[..], b"\xc5\xc5x"].concat());
-    // Behind a Fragment header nothing is compressed: it need not be a header. Its second octet is
-    // reserved.
+    // Nothing after a Fragment header is compressed, since it need not be a header. Its second byte
+    // is reserved.
     let payload = [&[44, 0, 1, 4, 0, 0, 0, 0][..], &[17, 9, 0, 1, 0, 0, 0, 7], &udp(1, 2, b"x")].concat();
     assert_eq!(of(&payload)[..], [&[0xe1, 0, 0xe4, 17, 9, 0, 1, 0, 0, 0, 7][..], &payload[16..]].concat());
-    // Too long for a length in one octet, cut off, or of a kind that has no LOWPAN_NHC: left as it
-    // is.
+    // Left uncompressed: too long for a one-byte length, truncated, or a kind without LOWPAN_NHC.
     let long = [&[6, 32][..], &[5, 254], &[0; 254], &[1, 4, 0, 0, 0, 0]].concat();
     for payload in [&long[..], &[6, 1, 1, 4, 0, 0, 0, 0], &[6]] {
         assert_eq!(of(payload)[..], [&[0][..], payload].concat());
@@ -247,7 +245,7 @@ fn what_is_not_understood_is_refused_by_name() {
     assert_eq!(refusal(&[0x7a, 0x3d, 6, 1, 2, 3, 4, 5, 6]), Field::AddressMode);
     assert_eq!(refusal(&[0x7a, 0xbf, 0x05, 6]), Field::AddressMode);
     assert_eq!(refusal(&[0x7a, 0xb7, 0x05, 6]), Field::Context);
-    // RFC 3306 has no prefix of 112 bits, and that is context 0.
+    // RFC 3306 does not allow a prefix of 112 bits, which context 0 has.
     assert_eq!(refusal(&[0x7a, 0x3c, 6, 1, 2, 3, 4, 5, 6]), Field::Context);
     assert_eq!(refusal(&[0x7e, 0x33]), Field::NextHeader);
     assert_eq!(refusal(&[0x7e, 0x33, 0x80]), Field::NextHeader);
@@ -294,7 +292,7 @@ fn an_uncompressed_packet_is_read_too() {
 fn fragment_headers_are_these_octets() {
     let lengths = Compressed { header_len: 5, len: 65, uncompressed_len: 100 };
     let pieces: Vec<_> = split(&lengths, 30).unwrap().collect();
-    // 26 octets of room, and the 35 that were saved, are 61; of those 56 can be told, 21 in the
+    // 26 bytes of room plus the 35 bytes saved are 61. The offset can express 56 of them, 21 in the
     // frame.
     let ranges: Vec<_> = pieces.iter().map(|piece| (piece.offset, piece.range.clone())).collect();
     assert_eq!(ranges, [(0, 0..21), (56, 21..45), (80, 45..65)]);
@@ -319,7 +317,7 @@ fn what_cannot_be_cut_is_refused() {
     let lengths = Compressed { header_len: 40, len: 1000, uncompressed_len: 1005 };
     let no_room = |room| Err(SplitError::Room { room, header_len: 40 });
     assert_eq!(split(&lengths, 43).map(drop), no_room(43));
-    // 47 + 5 - 4 are 48 octets of the packet, 43 of the datagram.
+    // 47 + 5 - 4 are 48 bytes of the packet, 43 of the datagram.
     assert_eq!(split(&lengths, 47).unwrap().next().unwrap().range, 0..43);
     let bare = Compressed { header_len: 0, ..lengths };
     assert_eq!(split(&bare, 12).map(drop), Err(SplitError::Room { room: 12, header_len: 0 }));
@@ -353,7 +351,7 @@ fn any_contexts() -> impl Strategy<Value = Contexts> {
     })
 }
 
-/// Addresses of every form, with the context's or the link's octets in them where `pick` says so.
+/// Addresses of every form, with the bytes of the context or the link where `pick` selects them.
 fn address(mac: Address, contexts: Contexts) -> impl Strategy<Value = Ipv6Addr> {
     let prefix = any::<prop::sample::Index>().prop_map(move |index| {
         let all: Vec<_> = contexts.iter().map(|(_, context)| (context.prefix(), context.len())).collect();
@@ -400,7 +398,7 @@ prop_compose! {
     }
 }
 
-/// A payload: extension headers, sound or not, and something behind them; and its first number.
+/// A payload and its first protocol number: extension headers, valid or not, and data after them.
 fn chain() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let option = prop_oneof![
         Just(vec![0]),
@@ -457,7 +455,7 @@ proptest! {
         let packet = packet(&header, &payload);
         let (lengths, datagram) = there_and_back(&packet, &link, &contexts);
         let Ok(pieces) = split(&lengths, room) else {
-            // Only these two reasons are there.
+            // These are the only reasons.
             prop_assert!(packet.len() > MAX_DATAGRAM || lengths.header_len + 4 + 7 > room);
             return Ok(());
         };
@@ -508,7 +506,7 @@ proptest! {
         let mut out = Vec::new();
         let _ = parse_dispatch(&octets);
         match decompress(&octets, &LINK, &contexts, total_len, &mut out) {
-            // What was read is a packet; its datagram may have been longer than ours.
+            // The result is a packet, but its datagram may have been longer than ours.
             Ok(_) if total_len.is_none() => drop(there_and_back(&out, &LINK, &contexts)),
             Ok(_) => {}
             Err(error) => prop_assert!(error.offset <= octets.len() && out.is_empty()),
@@ -518,9 +516,9 @@ proptest! {
         let _ = split(&Compressed { header_len, len, uncompressed_len }, room).map(|split| split.take(3000).count());
     }
 
-    /// smoltcp 0.14 has no contexts to write, no traffic class and no flow label, takes every
-    /// address of fe80::/10 for one of fe80::/64, and says a whole multicast address in the mode of
-    /// one octet; all else is the same.
+    /// smoltcp 0.14 does not write contexts, traffic class and flow label, treats every address of
+    /// fe80::/10 as one of fe80::/64, and encodes a whole multicast address in the mode of one
+    /// byte. Everything else is equal.
     #[test]
     fn smoltcp_writes_and_reads_the_same((header, link, _) in any_header()) {
         let of = |address: Ipv6Addr, prefix: Ipv6Addr, len: u32| (address.to_bits() ^ prefix.to_bits()) >> (128 - len) == 0;

@@ -72,6 +72,10 @@ fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
             let moment = replay.at(nanos(*time));
             assert_eq!(shown["queued"], json!(moment.queued), "{where_}");
             assert_eq!(shown["under_way"], json!(moment.under_way), "{where_}");
+            // A few links are enough, and each takes a walk over all packets.
+            let links = 0..replay.links.len().min(8) as u32;
+            let busy: Vec<u64> = links.map(|link| replay.busy(link, nanos(*time))).collect();
+            assert_eq!(shown["busy"], json!(busy), "{where_}");
             let sum = |counts: &[u32]| counts.iter().sum::<u32>();
             let counters = json!([
                 sum(&moment.queued),
@@ -85,12 +89,111 @@ fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
         assert!(said["played"].as_f64().is_some_and(|nanos| nanos > 0.0), "{where_}");
         assert_eq!((&said["paused"], &said["at_end"]), (&json!(true), &json!(true)), "{where_}");
         assert_eq!(said["overlaps"], json!([]), "{where_}");
+        assert_eq!(said["collisions"], json!([]), "{where_}");
         assert_eq!(said["window"], json!(size.0), "{where_}");
         assert!(said["wide"].as_u64() <= Some(size.0.into()), "{where_}");
         assert_eq!(said["dark"], json!(scheme == Scheme::Dark), "{where_}");
         assert!(said["drawn"].as_u64() > Some(1000), "{where_}");
         assert_eq!(said["tables"].as_u64() > Some(0), !replay.losses.is_empty(), "{where_}");
     }
+}
+
+/// What a page says of itself at a time, in a window on a desk.
+fn said_at(browser: &Browser, replay: &Replay, time: f64) -> Value {
+    let (_folder, file) = written(replay);
+    let fragment = &format!("selftest={time}");
+    let answer = browser.answer(&View { file: &file, fragment, size: (1280, 900), scheme: Scheme::Light });
+    serde_json::from_str(&answer.json).expect("JSON")
+}
+
+/// What a link can do and how busy it is: on its label, and in the pointer's explanation.
+#[test]
+fn links_have_rate_delay_and_utilisation() {
+    let Some(browser) = Browser::find() else { return };
+    let said = said_at(&browser, &replay(&logged(&scenario(&codel("off", ""))).1), 0.8);
+    let bottleneck = json!(["5 Mbit/s, 19 ms", "95 % →  4 % ←"]);
+    assert_eq!(said["moments"][0]["labels"][1], bottleneck, "{said}");
+    // The rate at the end of the run is another.
+    let tip = "r → b\ncable, 2 Mbit/s, 19 ms\ntransmits 77 % of the last second\n0 packets wait";
+    assert_eq!(said["tips"][1], json!(tip), "{said}");
+}
+
+/// Transfers one after another across a dumbbell, at these times in seconds.
+fn transfers(times: &[u32]) -> String {
+    let mut text = String::from("name = \"transfers, \\\"later\\\"\"\nstop = \"10 min\"\n");
+    for (name, kind) in [("a", "host"), ("r", "router"), ("b", "host")] {
+        text += &format!("[[node]]\nname = \"{name}\"\nkind = \"{kind}\"\n");
+    }
+    for ends in ["ar", "rb"] {
+        let (from, to) = ends.split_at(1);
+        text +=
+            &format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n");
+    }
+    for (i, time) in times.iter().enumerate() {
+        text += &format!(
+            "[[transfer]]\nname = \"t{i}\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"{} kB\"\nstart = \"{time} s\"\n",
+            40 - i
+        );
+    }
+    text
+}
+
+/// Twelve flows have lines of their own, the others are grey; each chart can be saved.
+#[test]
+fn charts_show_the_goodput_of_all_flows_and_can_be_saved() {
+    let Some(browser) = Browser::find() else { return };
+    let said = said_at(&browser, &replay(&logged(&scenario(&transfers(&[0; 15]))).1), 1.0);
+    let charts = said["charts"].as_array().expect("charts");
+    let goodput = &charts[0];
+    let names = goodput["names"].as_array().expect("names");
+    assert_eq!((goodput["lines"].as_u64(), names.len()), (Some(15), 13), "{goodput}");
+    assert_eq!((&names[0], &names[12]), (&json!("a → b, TCP 49152→25000"), &json!("3 more")), "{goodput}");
+    assert_eq!(charts.len(), 5, "{said}");
+    for (chart, kind) in charts.iter().zip(["goodput", "bytes", "windows", "round-trip", "queue"]) {
+        let files =
+            ["svg", "csv"].map(|ending| [format!("transfers-later-{kind}.{ending}"), "blob:".to_owned()]);
+        assert_eq!(chart["saved"], json!(files.concat()), "{chart}");
+        assert_eq!((&chart["svg"], &chart["visible"]), (&json!("svg"), &json!(true)), "{chart}");
+        // Background, axes, and each line twice: in the plot and in the legend.
+        assert!(chart["paths"].as_u64() >= Some(5) && chart["rows"].as_u64() > Some(5), "{chart}");
+        let head = format!("time (s),series,{}", chart["unit"].as_str().expect("a unit"));
+        assert_eq!(chart["csv"][0], json!(head), "{chart}");
+    }
+    assert!(
+        goodput["csv"][1].as_str().is_some_and(|row| row.contains(",\"a → b, TCP 49152→25000\",")),
+        "{goodput}"
+    );
+}
+
+#[test]
+fn two_paths_share_the_axes_of_windows_and_round_trips() {
+    let Some(browser) = Browser::find() else { return };
+    let said = said_at(&browser, &replay(&logged(&scenario(&transfers(&[0, 0]))).1), 0.5);
+    let names = said["second"].as_array().expect("names");
+    let both = |figure: &str| [format!("1: {figure}"), format!("2: {figure}")];
+    for figure in both("congestion window").iter().chain(&both("unacknowledged")) {
+        assert!(names[0].as_array().is_some_and(|all| all.contains(&json!(figure))), "{said}");
+    }
+    assert_eq!(names[1], json!(both("smoothed round-trip time")), "{said}");
+    // With one flow there is nothing to compare.
+    let alone = said_at(&browser, &replay(&logged(&scenario(&transfers(&[0]))).1), 0.5);
+    assert_eq!(alone["second"], Value::Null, "{alone}");
+}
+
+/// Axes have a break where nothing happens, and the player goes on behind it, unless the box is not
+/// checked.
+#[test]
+fn idle_time_is_folded() {
+    let Some(browser) = Browser::find() else { return };
+    let said = said_at(&browser, &replay(&logged(&scenario(&transfers(&[0, 20, 45]))).1), 0.5);
+    let folded = &said["folded"];
+    let lengths: Vec<f64> =
+        folded["lengths"].as_array().expect("two").iter().filter_map(Value::as_f64).collect();
+    assert!(lengths[0] < 4.0 && lengths[1] > 45.0, "{folded}");
+    assert_eq!((&folded["exact"], &folded["hidden"]), (&json!(true), &json!(false)), "{folded}");
+    assert_eq!(folded["leaps"], json!([20, 45]), "{folded}");
+    let busy = said_at(&browser, &replay(&logged(&scenario(&transfers(&[0]))).1), 0.5);
+    assert_eq!(busy["folded"]["hidden"], json!(true), "{busy}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! How a connection and its subflows come to be (RFC 8684 sections 3.1 and 3.2), and how it falls
-//! back (section 3.7).
+//! Opening of a connection and its subflows (RFC 8684 sections 3.1 and 3.2), and fallback to TCP
+//! (section 3.7).
 
 use core::net::IpAddr;
 
@@ -18,19 +18,18 @@ use crate::segment::{
 use crate::tcp::{self, Multipath, reset_for};
 use crate::time::Instant;
 
-/// What must be unpredictable (RFC 8684 section 5): drawn by the owner.
+/// Values that must be unpredictable (RFC 8684 section 5), drawn by the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Secrets {
-    /// For a new connection: our key, which must not be in use. For a further subflow it is not
-    /// looked at.
+    /// Our key for a new connection, which must not be in use. Ignored for a further subflow.
     pub key: Key,
-    /// For a further subflow: our nonce. For a new connection it is not looked at.
+    /// Our nonce for a further subflow. Ignored for a new connection.
     pub nonce: u32,
     /// Initial sequence number of the subflow.
     pub iss: SeqNumber,
 }
 
-/// The connection that a SYN wants to join; `None` if it is no SYN with MP_JOIN.
+/// The token of the connection that a SYN wants to join; `None` if it is no SYN with MP_JOIN.
 pub fn join_token(segment: &Segment) -> Option<Token> {
     joining(segment).map(|join| join.0)
 }
@@ -48,7 +47,7 @@ fn joining(segment: &Segment) -> Option<(Token, u32, AddressId, bool)> {
     })
 }
 
-/// The MP_CAPABLE that we can go along with: version 1, HMAC-SHA256, no checksums.
+/// The MP_CAPABLE option if we support its parameters: version 1, HMAC-SHA256, no checksums.
 pub(super) fn capable(mptcp: &Mptcp) -> Option<&MpCapable> {
     mptcp.options().iter().find_map(|option| match option {
         MptcpOption::MpCapable(capable)
@@ -65,7 +64,8 @@ fn our_capable(form: CapableForm) -> MpCapable {
 }
 
 impl Connection {
-    /// Active open on a path: the SYN with MP_CAPABLE is the first thing polled, for subflow 0.
+    /// Opens a connection actively on a path. The first segment polled is the SYN with MP_CAPABLE,
+    /// for subflow 0.
     pub fn connect(now: Instant, config: Config, path: PathId, ports: (u16, u16), secrets: Secrets) -> Self {
         let syn = MptcpOption::MpCapable(our_capable(CapableForm::Syn));
         let multipath = Multipath::new(syn, config.dsn_width, secrets.iss);
@@ -75,8 +75,8 @@ impl Connection {
         this
     }
 
-    /// LISTEN answered by a SYN without MP_JOIN. One without an MP_CAPABLE that we understand opens
-    /// plain TCP. `None` if it is no SYN.
+    /// Opens a connection passively: answers a SYN without MP_JOIN. Without a supported MP_CAPABLE
+    /// it is plain TCP. `None` if the segment is no SYN.
     pub fn accept(
         now: Instant,
         config: Config,
@@ -137,8 +137,8 @@ impl Connection {
         }
     }
 
-    /// Opens a further subflow on a path, from our address of that number; `tcp` is how it behaves,
-    /// if not as the first.
+    /// Opens a further subflow on a path, from our address with the given id. `tcp` overrides the
+    /// options of the first subflow.
     pub fn join(
         &mut self,
         now: Instant,
@@ -158,8 +158,8 @@ impl Connection {
         Ok(self.add(path, tcp, Stage::Joining { nonce: secrets.nonce }))
     }
 
-    /// Answers a SYN with MP_JOIN; `address` is the number of ours that it came to. On an error the
-    /// caller asks [`tcp::reset_for`].
+    /// Answers a SYN with MP_JOIN; `address` is the id of our address that received it. On an error
+    /// the caller answers with [`tcp::reset_for`].
     pub fn accept_join(
         &mut self,
         now: Instant,
@@ -192,7 +192,7 @@ impl Connection {
         Ok(id)
     }
 
-    /// Ours and the peer's HMAC for two nonces.
+    /// Our HMAC and the peer's for two nonces.
     fn hmacs(&self, remote: Identity, ours: u32, theirs: u32) -> ([u8; 32], [u8; 32]) {
         let (local, remote) = (self.local.key, remote.key);
         (
@@ -208,8 +208,9 @@ impl Connection {
         id
     }
 
-    /// Tells the peer another address of ours, on the first subflow that works. False if none
-    /// works, or if it has no room: an IPv6 address with a port has none beside timestamps.
+    /// Announces another address of ours on the first working subflow. Returns false if no subflow
+    /// works, or if the option has no room: an IPv6 address with a port does not fit beside
+    /// timestamps.
     pub fn add_address(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         let Some(remote) = self.remote else { return false };
         if self.config.tcp.timestamps && address.is_ipv6() && port.is_some() {
@@ -220,8 +221,7 @@ impl Connection {
         self.say(MptcpOption::AddAddr(AddAddr { id, address, port, hmac }))
     }
 
-    /// Tells the peer that an address of ours is gone (RFC 8684 section 3.4.2). False if no subflow
-    /// works.
+    /// Withdraws an address of ours (RFC 8684 section 3.4.2). Returns false if no subflow works.
     pub fn remove_address(&mut self, id: AddressId) -> bool {
         self.say(MptcpOption::RemoveAddr(alloc::vec![id]))
     }
@@ -233,14 +233,14 @@ impl Connection {
         true
     }
 
-    /// The HMAC that an ADD_ADDR of the peer must bear.
+    /// The HMAC that the peer's ADD_ADDR must carry.
     pub(super) fn expected_address_hmac(&self, add: &AddAddr) -> Option<u64> {
         let keys = Ordered { of: self.remote?.key, other: self.local.key };
         Some(address_hmac(keys, add.id, add.address, add.port))
     }
 
-    /// Judges a segment before the subflow sees it: what no later step could undo. False if it is
-    /// to be dropped.
+    /// Checks a segment before the subflow processes it, for conditions that no later step could
+    /// undo. Returns false if it must be dropped.
     pub(super) fn screen(&mut self, index: usize, segment: &Segment) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let has = |flag| segment.flags.contains(flag);
@@ -256,11 +256,11 @@ impl Connection {
                 }
                 true
             }
-            // Without the key nobody could tell where it belongs; it will come again, and the key
-            // before it.
+            // Without the key, the data cannot be placed. It is sent again, with the key before it.
             Stage::Offering => {
                 segment.payload.is_empty() || segment.mptcp.is_empty() || capable(&segment.mptcp).is_some()
             }
+            // Before its HMAC was verified, data could come from an attacker.
             Stage::Joined { .. } => segment.payload.is_empty() || joins(segment),
             Stage::Joining { nonce } if has(Flags::SYN) && has(Flags::ACK) => {
                 !subflow.tcp.awaits(segment) || self.check_join_answer(index, segment, nonce)
@@ -269,7 +269,7 @@ impl Connection {
         }
     }
 
-    /// SYN/ACK with MP_JOIN: who has sent it has our key.
+    /// Checks a SYN/ACK with MP_JOIN: its sender must know our key.
     fn check_join_answer(&mut self, index: usize, segment: &Segment, nonce: u32) -> bool {
         let answer = segment.mptcp.options().iter().find_map(|option| match option {
             MptcpOption::MpJoin(MpJoin::SynAck { backup, address, hmac, nonce }) => {
@@ -306,8 +306,9 @@ impl Connection {
         }
     }
 
-    /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it). `window`
-    /// is that segment's, in octets: it counts from the first octet of data.
+    /// Learns the peer's key from the SYN/ACK, from the third segment, or from the data that
+    /// repeats it. `window` is the window of that segment in bytes, counted from the first byte of
+    /// data.
     pub(super) fn learn(&mut self, index: usize, capable: &MpCapable, window: u32) {
         let sender = match (capable.form, self.remote) {
             (_, Some(_)) | (CapableForm::Syn, None) => return,
@@ -343,8 +344,8 @@ impl Connection {
         self.refresh();
     }
 
-    /// The peer has heard our proof: what a DSS on the first subflow, or anything on a further one,
-    /// shows.
+    /// Notes that the peer has received our HMAC: shown by a DSS on the first subflow, or by any
+    /// segment on a further one.
     pub(super) fn confirm(&mut self, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if let Some(multipath) = subflow.tcp.multipath() {
@@ -362,7 +363,7 @@ impl Connection {
         }
     }
 
-    /// The third segment of a join.
+    /// Checks the third segment of a join.
     pub(super) fn check_join_proof(&mut self, index: usize, hmac: &[u8; 20]) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         let Stage::Joined { expects } = subflow.stage else {
@@ -383,8 +384,8 @@ impl Connection {
         }
     }
 
-    /// Plain TCP from now on. `window` is what the peer has offered in octets, if a segment has
-    /// told.
+    /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if a segment has
+    /// carried one.
     pub(super) fn fall_back(&mut self, window: Option<u32>) {
         if self.mode == Mode::Plain {
             return;
@@ -394,7 +395,7 @@ impl Connection {
         let Some(first) = self.subflows.first_mut() else { return };
         first.tcp.leave_multipath(window);
         first.stage = Stage::Ready;
-        // It fits: the buffer of the subflow is as large as ours was.
+        // All data fits: the subflow's buffer is as large as that of the connection.
         let _ = first.tcp.write(&mut rest);
         if self.tx.is_closed() {
             first.tcp.close(Instant::ZERO);
@@ -408,7 +409,7 @@ fn joins(segment: &Segment) -> bool {
     segment.mptcp.options().iter().any(ack)
 }
 
-/// RFC 8684 section 3.1.
+/// Version of the protocol (RFC 8684 section 3.1).
 const VERSION: u8 = 1;
-/// Subflows at a time.
+/// Largest number of simultaneous subflows.
 const MAX_SUBFLOWS: u8 = 8;

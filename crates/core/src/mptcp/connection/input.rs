@@ -1,4 +1,4 @@
-//! What a segment means on the level of data.
+//! Processing of segments on the data level.
 
 use bytes::{Buf, Bytes};
 
@@ -12,11 +12,11 @@ use crate::tcp::{self, Incoming, reset_for};
 use crate::time::Instant;
 
 impl Connection {
-    /// A segment has arrived for a subflow.
+    /// Handles a segment for a subflow.
     pub fn handle_segment(&mut self, now: Instant, subflow: SubflowId, segment: Segment) {
         let index = subflow.index();
         if self.subflows.get(index).is_some_and(|s| !s.is_alive()) {
-            // As from a port where nobody listens any more.
+            // Answer as from a closed port.
             self.dropped += 1;
             self.resets.extend(reset_for(&segment).map(|reset| (subflow, reset)));
             return;
@@ -25,6 +25,8 @@ impl Connection {
             self.dropped += 1;
             return self.look_after(now);
         }
+        // Before the subflow processes the segment: a reset closes it and its options are no longer
+        // passed on.
         let fastclose = self.fastclose(&segment);
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.tcp.handle_segment(now, segment);
@@ -45,13 +47,13 @@ impl Connection {
         self.look_after(now);
     }
 
-    /// A reset that ends all subflows (RFC 8684 section 3.5).
+    /// Whether the segment is a reset that ends all subflows (RFC 8684 section 3.5).
     fn fastclose(&self, segment: &Segment) -> bool {
         let ours = |option: &MptcpOption| matches!(option, MptcpOption::MpFastclose { receiver } if *receiver == self.local.key);
         segment.flags.contains(Flags::RST) && segment.mptcp.options().iter().any(ours)
     }
 
-    /// One segment that the subflow has accepted.
+    /// Processes one segment that the subflow has accepted.
     fn take(&mut self, now: Instant, index: usize, incoming: Incoming) {
         if let Some(capable) = capable(&incoming.mptcp) {
             let capable = *capable;
@@ -67,6 +69,7 @@ impl Connection {
         for option in incoming.mptcp.options() {
             self.take_option(index, option);
         }
+        // Without the peer's key, no data sequence number can be interpreted.
         if self.mode != Mode::Multipath {
             return;
         }
@@ -79,8 +82,8 @@ impl Connection {
         }
     }
 
-    /// The peer has not taken up what we offered: before anything has shown that it does, data
-    /// comes without a word of MPTCP, or the acknowledgement of ours does (RFC 8684 section 3.7).
+    /// Whether the peer does not support MPTCP: before any confirmation, data arrives without MPTCP
+    /// options, or ours is acknowledged without them (RFC 8684 section 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
@@ -143,7 +146,7 @@ impl Connection {
     }
 
     fn take_address(&mut self, index: usize, add: &AddAddr) {
-        // An echo of ours says no more than that it has arrived.
+        // An echo of our ADD_ADDR only confirms its arrival.
         let Some(hmac) = add.hmac else { return };
         if self.expected_address_hmac(add) != Some(hmac) {
             self.dropped += 1;
@@ -179,6 +182,7 @@ impl Connection {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.tcp.acknowledge();
             }
+            // A DATA_FIN without data may complete the stream, so no payload has to follow.
             if len == 0 && self.rx.reach_end() {
                 self.peer_closed();
             }
@@ -188,8 +192,8 @@ impl Connection {
         }
     }
 
-    /// Payload goes where its mapping says, whatever its subflow still lacks (RFC 8684 section
-    /// 3.3.5).
+    /// Stores payload at its mapped position, even if earlier data of its subflow is missing (RFC
+    /// 8684 section 3.3.5).
     fn take_data(&mut self, _now: Instant, index: usize, mut seq: u32, mut payload: Bytes) {
         let held = self.rx.out_of_order();
         let mut brought = Brought::Nothing;
@@ -211,8 +215,8 @@ impl Connection {
             }
         }
         if payload.has_remaining() {
-            // The subflow acknowledges what nobody can place: it is of no use any more (RFC 8684
-            // section 3.7).
+            // The subflow has acknowledged data without a mapping. The data is lost, so the subflow
+            // cannot be used any more (RFC 8684 section 3.7).
             self.dropped += 1;
             self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
         }
@@ -222,7 +226,7 @@ impl Connection {
                 if self.tells_of_holes(held)
                     && let Some(subflow) = self.subflows.get_mut(index)
                 {
-                    // The window on all subflows depends on it.
+                    // The window of all subflows depends on this acknowledgement.
                     subflow.tcp.acknowledge();
                 }
                 self.raise(Event::Readable);
@@ -239,9 +243,9 @@ impl Connection {
         }
     }
 
-    /// Whether data that follows upon a hole is acknowledged at once, where that many octets were
-    /// held behind it: the window on all subflows depends on it. A peer that says itself when it
-    /// wants an acknowledgement waits for one only if its window is small.
+    /// Whether data that fills a hole is acknowledged at once, if `held` bytes waited behind the
+    /// hole: the window of all subflows depends on it. A peer that requests acknowledgements by PSH
+    /// waits for one only if its window is small.
     fn tells_of_holes(&self, held: u64) -> bool {
         let small = held > u64::from(self.config.tcp.receive_buffer / 2);
         held > 0 && (small || !self.config.tcp.ack_on_push)

@@ -1,4 +1,4 @@
-//! Time-outs, the end of subflows, the end of the connection.
+//! Time-outs, and the end of subflows and of the connection.
 
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
@@ -9,7 +9,7 @@ use crate::tcp::{self, CloseReason, Coupling};
 use crate::time::{Duration, Instant};
 
 impl Connection {
-    /// No more will be written: DATA_FIN follows the last octet. The peer may go on sending
+    /// Closes the sending direction: DATA_FIN follows the last byte. The peer may continue to send
     /// (half-close).
     pub fn close(&mut self, now: Instant) {
         if self.tx.is_closed() || self.over.is_some() {
@@ -23,7 +23,7 @@ impl Connection {
         self.look_after(now);
     }
 
-    /// Drops everything and resets the peer (MP_FASTCLOSE, RFC 8684 section 3.5).
+    /// Discards all data and resets the connection (MP_FASTCLOSE, RFC 8684 section 3.5).
     pub fn abort(&mut self, now: Instant) {
         if self.over.is_some() {
             return;
@@ -40,8 +40,8 @@ impl Connection {
         self.finish(CloseReason::Aborted);
     }
 
-    /// Sends what a subflow has, then its FIN; data goes on on the others. Of the last one nothing
-    /// is closed.
+    /// Closes a subflow after its remaining data; other subflows continue. No effect on the last
+    /// subflow.
     pub fn close_subflow(&mut self, now: Instant, subflow: SubflowId) {
         let others = self.subflows.iter().any(|s| s.is_ready() && s.id != subflow);
         if let (true, Some(subflow)) = (others, self.subflows.get_mut(subflow.index())) {
@@ -49,19 +49,19 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::handle_timeout`] wants to be called; may lie in the past.
+    /// When to call [`Connection::handle_timeout`]; may lie in the past.
     pub fn next_timeout(&self) -> Option<Instant> {
         let of = |s: &Subflow| [s.tcp.next_timeout(), s.confirm_at];
         self.subflows.iter().flat_map(of).chain([self.stall_at]).flatten().min()
     }
 
-    /// Answers [`Connection::next_timeout`]; harmless when early.
+    /// Handles expired timers. See [`Connection::next_timeout`]; an early call has no effect.
     pub fn handle_timeout(&mut self, now: Instant) {
         for index in 0..self.subflows.len() {
             let subflow = &mut self.subflows[index];
             subflow.tcp.handle_timeout(now);
             if subflow.confirm_at.is_some_and(|at| at <= now) {
-                // The fourth segment may be lost, or our third (RFC 8684 section 3.2).
+                // The fourth segment or our third may be lost (RFC 8684 section 3.2).
                 subflow.confirm_tries = subflow.confirm_tries.saturating_add(1);
                 let wait = subflow.tcp.info().rto * (1 << subflow.confirm_tries.min(MAX_SHIFT as u8));
                 subflow.confirm_at = Some(now + wait.min(MAX_STALL));
@@ -83,8 +83,8 @@ impl Connection {
         self.look_after(now);
     }
 
-    /// What a subflow has and its peer has not acknowledged there goes on another, unless one that
-    /// works has it too.
+    /// Marks the unacknowledged chunks of a subflow for re-injection, unless another working
+    /// subflow has them too.
     fn lose(&mut self, index: usize) {
         let subflows = &self.subflows;
         self.tx.mark_lost(|chunk| {
@@ -97,13 +97,13 @@ impl Connection {
         });
     }
 
-    /// Nothing has moved on the level of data for long: what subflows have acknowledged and nobody
-    /// has as data goes out again; the end is said again; a closed window is probed.
+    /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks
+    /// is sent again, the DATA_FIN is repeated, and a closed window is probed.
     fn unstall(&mut self) {
         let subflows = &self.subflows;
         let mut first = true;
         self.tx.mark_lost(|chunk| {
-            // Only the first: the window may have been too small for the others.
+            // Only the first chunk: the window may have been too small for the others.
             core::mem::take(&mut first)
                 && chunk.copies().all(|copy| {
                     subflows
@@ -112,12 +112,13 @@ impl Connection {
                 })
         });
         let ready = self.subflows.iter().filter(|s| s.is_ready()).count().max(1);
+        // Each stall probes on another subflow, because the previous one may have failed.
         let turn = self.stalls as usize % ready;
         let ends = self.tx.is_closed() && !self.tx.fin_acked();
         if let Some(multipath) =
             self.subflows.iter_mut().filter(|s| s.is_ready()).nth(turn).and_then(|s| s.tcp.multipath())
         {
-            // As long as the peer may not have our keys the probe says them again.
+            // While the peer may lack our keys, the probe repeats them.
             if ends && multipath.data_fin_said && multipath.ack.is_none() {
                 multipath.data_fin_due = true;
             } else {
@@ -136,17 +137,19 @@ impl Connection {
             return;
         }
         if self.stall_at.is_none() {
+            // The slowest subflow may still deliver, so the largest time-out counts.
             let rto = self.subflows.iter().filter(|s| s.is_ready()).map(|s| s.tcp.info().rto).max();
             let rto = rto.unwrap_or(Duration::from_secs(1)) * (2 << self.stalls.min(MAX_SHIFT));
             self.stall_at = Some(now + rto.min(MAX_STALL));
         }
     }
 
-    /// After anything has happened: what has become of the subflows, and what follows.
+    /// Called after every event: handles state changes of subflows and their consequences.
     pub(super) fn look_after(&mut self, now: Instant) {
         for index in 0..self.subflows.len() {
             self.look_after_subflow(now, index);
         }
+        // RFC 8684 section 3.3.3: the subflows are closed after both DATA_FINs are acknowledged.
         if self.mode == Mode::Multipath && self.tx.fin_acked() && self.rx.ended() {
             self.subflows.iter_mut().filter(|s| s.is_alive()).for_each(|s| retire(now, s));
         }
@@ -156,7 +159,7 @@ impl Connection {
         self.arm_stall(now);
     }
 
-    /// What a subflow keeps is no room for more (see `DataSender::count_kept`).
+    /// Updates the space that subflows still occupy (see `DataSender::count_kept`).
     fn count_kept(&mut self) {
         let subflows = &self.subflows;
         let una = |index: usize| subflows.get(index).filter(|s| s.is_alive()).map(|s| s.tcp.una());
@@ -173,7 +176,8 @@ impl Connection {
                 tcp::Event::Writable if self.mode == Mode::Plain => self.raise(Event::Writable),
                 tcp::Event::PeerClosed if self.mode == Mode::Plain => self.raise(Event::PeerClosed),
                 tcp::Event::Readable | tcp::Event::Writable => {}
-                // The peer will send no more here, so that there is no use in sending here either.
+                // The peer closes this subflow for sending, so it is of no further use for us
+                // either.
                 tcp::Event::PeerClosed => retire(now, &mut self.subflows[index]),
                 tcp::Event::Closed(reason) => self.bury(index, reason),
             }
@@ -199,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// A subflow is over.
+    /// Handles the end of a subflow.
     pub(super) fn bury(&mut self, index: usize, reason: CloseReason) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.stage == Stage::Gone {
@@ -223,13 +227,13 @@ impl Connection {
         }
     }
 
-    /// Resets one subflow and says why (RFC 8684 section 3.6).
+    /// Resets one subflow with a reason (RFC 8684 section 3.6).
     pub(super) fn reset_subflow(&mut self, index: usize, reason: ResetReason) {
         let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.is_alive()) else { return };
         if let Some(multipath) = subflow.tcp.multipath() {
             multipath.reset = Some(MptcpOption::MpTcpRst(MpTcpRst { transient: false, reason }));
         }
-        // The moment is of no importance for a reset.
+        // A reset does not depend on the time.
         subflow.tcp.abort(Instant::ZERO);
         self.bury(index, CloseReason::Aborted);
     }
@@ -250,7 +254,7 @@ impl Connection {
         }
     }
 
-    /// Alpha of RFC 6356 section 4, for all subflows.
+    /// Computes alpha of RFC 6356 section 4 for all subflows.
     fn couple(&mut self) {
         if self.config.tcp.congestion != tcp::CongestionAlgorithm::Coupled || self.mode != Mode::Multipath {
             return;
@@ -280,6 +284,6 @@ fn retire(now: Instant, subflow: &mut Subflow) {
     }
 }
 
-/// Nobody looks at data that does not move less often than that.
+/// Longest interval between checks of data without progress.
 const MAX_STALL: Duration = Duration::from_secs(60);
 const MAX_SHIFT: u32 = 6;

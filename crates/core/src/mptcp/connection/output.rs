@@ -1,4 +1,4 @@
-//! Which data leaves where: what the subflows have to say comes first, then the scheduler is asked.
+//! Output: segments of the subflows come first, then the scheduler assigns new data.
 
 use alloc::vec::Vec;
 
@@ -13,14 +13,14 @@ use crate::tcp::{self, Push, TIGHTER};
 use crate::time::Instant;
 
 impl Connection {
-    /// The next segment to put on the wire, and on which subflow, until `None`.
+    /// Returns the next segment to send and its subflow, until `None`.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(SubflowId, Segment)> {
         if let Some(reset) = self.resets.pop_front() {
             return Some(reset);
         }
         self.say_end();
         loop {
-            // First, so that the acknowledgement of a subflow goes with its data.
+            // Assign first, so that data carries the subflow's acknowledgement.
             let assigned = self.mode == Mode::Multipath && self.over.is_none() && self.assign_burst(now);
             for i in 0..self.subflows.len() {
                 let index = (self.turn + i) % self.subflows.len();
@@ -39,8 +39,8 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN without data, once, when the last data is under way already without it. Should it
-    /// be lost, the stall timer repeats it.
+    /// Schedules the DATA_FIN without data, once, if the last data was sent without it. If it is
+    /// lost, the stall timer repeats it.
     fn say_end(&mut self) {
         if self.mode != Mode::Multipath || !self.tx.is_closed() || self.tx.fin_acked() || self.tx.unsent() > 0
         {
@@ -58,8 +58,8 @@ impl Connection {
         }
     }
 
-    /// Puts one chunk on a subflow, or all that may leave for now where the last one of each
-    /// subflow is to be known (PSH asks for the acknowledgement of a window); false if there is
+    /// Assigns one chunk. If PSH requests one acknowledgement per window, assigns all chunks that
+    /// may leave now, because the last one of each subflow must be known. Returns false if there is
     /// none.
     fn assign_burst(&mut self, now: Instant) -> bool {
         let assigned = self.assign(now);
@@ -67,7 +67,7 @@ impl Connection {
         assigned
     }
 
-    /// Puts one chunk on a subflow; false if there is none to put, or no room.
+    /// Assigns one chunk; returns false if there is none, or no room.
     fn assign(&mut self, now: Instant) -> bool {
         let unsent = self.tx.unsent();
         if unsent == 0 && !self.tx.has_chunks() {
@@ -94,8 +94,7 @@ impl Connection {
         }
     }
 
-    /// The subflows that carry data: backups only if there is nothing else (RFC 8684 section
-    /// 3.3.8).
+    /// The subflows that carry data: backups only if there is no other (RFC 8684 section 3.3.8).
     fn views(&self, now: Instant) -> Vec<PathView> {
         let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup);
         let redundant = self.config.scheduler == SchedulerKind::Redundant;
@@ -108,17 +107,17 @@ impl Connection {
         views
     }
 
-    /// The first chunk that a subflow has not.
+    /// The first chunk that was not sent on a subflow.
     fn lacking(&self, index: usize) -> Option<usize> {
         self.tx.chunks().position(|chunk| !chunk.is_on(index))
     }
 
-    /// What was lost with a subflow, or is thought to be.
+    /// Sends a chunk that was lost with a subflow, or is assumed lost, on another.
     fn reinject(&mut self, now: Instant, views: &[PathView]) -> bool {
         let subflows = &self.subflows;
         let delivered =
             |copy: &Copy| subflows.get(copy.on).is_some_and(|s| s.tcp.has_delivered(copy.seq, copy.end));
-        // Meanwhile it may have arrived after all, where the subflow lives.
+        // The chunk may have arrived in the meantime, if its subflow is alive.
         while let Some(chunk) = self.tx.first_lost(|chunk| {
             self.stalls == 0 && chunk.copies().any(|copy| delivered(copy) && subflows[copy.on].is_alive())
         }) {
@@ -128,8 +127,8 @@ impl Connection {
         order.sort_by_key(|view| view.rtt);
         for view in order {
             let index = view.index;
-            // A subflow that has it already sends it again by itself, unless it thinks that it has
-            // arrived.
+            // A subflow that has the chunk retransmits it by itself, unless it considers it
+            // delivered.
             let chunk =
                 self.tx.first_lost(|chunk| !chunk.copies().any(|copy| copy.on == index && !delivered(copy)));
             if let Some(chunk) = chunk {
@@ -139,8 +138,8 @@ impl Connection {
         false
     }
 
-    /// The window is full because of one chunk on a slow subflow, and a faster one has room: there
-    /// it goes, too.
+    /// Sends a copy of the first chunk on a faster subflow with room, because the chunk blocks the
+    /// window on a slow one.
     fn relieve(&mut self, now: Instant, views: &[PathView]) -> bool {
         if self.config.reinjection != Reinjection::Opportunistic {
             return false;
@@ -166,9 +165,9 @@ impl Connection {
         }
     }
 
-    /// Nothing new is left: the first chunk that is overdue goes on another subflow with room. Once
-    /// the end is known (the owner has closed) no chunk is left alone on a slow subflow that loses
-    /// segments, if its loss would be noticed later than a faster one brings it.
+    /// Sends a copy of the first overdue chunk on another subflow with room, when no new data is
+    /// left. After the owner has closed, a chunk alone on a slow and lossy subflow is copied too,
+    /// if a faster subflow delivers it before its loss would be noticed.
     fn rescue(&mut self, now: Instant, views: &[PathView]) -> bool {
         if self.config.reinjection != Reinjection::Opportunistic {
             return false;
@@ -198,11 +197,12 @@ impl Connection {
     fn send_new(&mut self, now: Instant, index: usize, skip: u64) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let mut most = u32::from(subflow.tcp.info().mss);
+        // The first data segment repeats the keys, in an option that is larger than a later DSS.
         if subflow.bytes_assigned == 0 && subflow.tcp.multipath().is_some_and(|m| m.first.is_some()) {
             most = most.saturating_sub(TIGHTER).max(1);
         }
         let Some((dsn, len)) = self.tx.peek(skip, most) else { return false };
-        // Silly window avoidance (RFC 9293 section 3.8.6.2.1), on the level of data.
+        // Silly window avoidance (RFC 9293 section 3.8.6.2.1) on the data level.
         if len < most && self.tx.is_cut_by_window(dsn, len) && self.tx.has_chunks() {
             return false;
         }
@@ -255,8 +255,8 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
     }
 }
 
-/// Share of the segments sent that was sent again. A few that nobody lost stand for what is not
-/// known at the beginning.
+/// Share of retransmitted segments. A constant number of delivered segments is added, which stands
+/// for the missing measurements at the beginning.
 fn loss(tcp: &tcp::Info) -> f64 {
     let delivered = tcp.bytes_acked / u64::from(tcp.mss.max(1));
     tcp.retransmissions as f64 / (delivered + tcp.retransmissions + UNKNOWN) as f64

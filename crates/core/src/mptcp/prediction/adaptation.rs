@@ -1,47 +1,47 @@
-//! A-NewReno, section IV: what a path's length says about its windows and its time-out. The paper
-//! gives the ranges (section VIII-A) and no map (M27).
+//! A-NewReno, section IV: windows and time-out by the length of a path. The paper gives the ranges
+//! (section VIII-A) but no mapping (M27).
 
 use crate::tcp::AdaptivePhases;
 use crate::time::Duration;
 
-/// The map from hops to windows, time-out and update period; linear between the nearest and the
-/// farthest.
+/// Mapping from hops to windows, time-out and update period; linear between one hop and `far` hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adaptation {
-    /// Hops from which on a path is as far as any; at least 1.
+    /// Number of hops from which on the values are constant; at least 1.
     pub far: u32,
-    /// w_min at one hop and at `far` hops, packets.
+    /// w_min at one hop and at `far` hops, in packets.
     pub w_min: (u32, u32),
-    /// w_max at one hop and at `far` hops, packets.
+    /// w_max at one hop and at `far` hops, in packets.
     pub w_max: (u32, u32),
-    /// The time-out for each hop.
+    /// Time-out per hop.
     pub rto_per_hop: Duration,
-    /// The least and the largest time-out.
+    /// Least and largest time-out.
     pub rto: (Duration, Duration),
-    /// Rounds between two updates of the window at one hop and at `far` hops.
+    /// Rounds between two updates of the window, at one hop and at `far` hops.
     pub update_every: (u32, u32),
-    /// Between losses, from two hops on; at one hop the window grows.
+    /// Behaviour between losses, from two hops on; at one hop the window grows.
     pub phases: AdaptivePhases,
 }
 
-/// What A-NewReno gives a path.
+/// The parameters of A-NewReno for a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The window at the start and after a time-out, packets; at least 1.
+    /// Window at the start and after a time-out in packets; at least 1.
     pub w_min: u32,
-    /// The largest window, packets; at least `w_min`.
+    /// Largest window in packets; at least `w_min`.
     pub w_max: u32,
     /// The retransmission time-out.
     pub rto: Duration,
-    /// The window grows once in so many rounds; at least 1. A loss is answered at once, always.
+    /// The window grows once in this many rounds; at least 1. The reaction to a loss is always
+    /// immediate.
     pub update_every: u32,
-    /// What the window does between losses.
+    /// Behaviour of the window between losses.
     pub phases: AdaptivePhases,
 }
 
 impl Default for Adaptation {
-    /// 1 to 5 hops; w_min 1 to 5, w_max 20 to 10, 20 s per hop within 20 to 80 s (section VIII-A);
-    /// an update in every round at one hop, in every fifth at five.
+    /// 1 to 5 hops: w_min 1 to 5, w_max 20 to 10, 20 s per hop within 20 to 80 s (section VIII-A),
+    /// an update in every round at one hop and in every fifth at five hops.
     fn default() -> Self {
         Self {
             far: 5,
@@ -66,9 +66,9 @@ impl Adaptation {
             if steps == 0 {
                 return distant;
             }
-            // Halves round up: w_max is 20, 18, 15, 13, 10 over five hops.
+            // Halves round up: w_max is 20, 18, 15, 13, 10 for one to five hops.
             let sum = u64::from(near) * rest + u64::from(distant) * (steps - rest);
-            // A mean of two `u32` is one.
+            // The mean of two `u32` values fits into a `u32`.
             ((2 * sum + steps) / (2 * steps)) as u32
         };
         let w_min = at(self.w_min).max(1);

@@ -1,12 +1,13 @@
-//! Which form of sections IV and VII holds where the paper contradicts itself: one choice per
+//! Interpretations of sections IV and VII where the paper contradicts itself: one option per
 //! erratum.
 //!
-//! M13 and M14 are about how [`Path::t_next`](super::Path::t_next) and
-//! [`Path::t_first`](super::Path::t_first) come about, not about the recursion: who fills in a path
+//! M13 and M14 concern the computation of [`Path::t_next`](super::Path::t_next) and
+//! [`Path::t_first`](super::Path::t_first), not the recursion; the caller that fills in a path
 //! chooses.
 
-/// The readings of sections IV and VII. [`Reading::default`] corrects all, [`Reading::computed`] is
-/// the page with its binomials as they are meant, [`Reading::printed`] the page to the letter.
+/// The interpretations of sections IV and VII. [`Reading::default`] corrects all errata.
+/// [`Reading::computed`] is the printed text with its binomials as intended, [`Reading::printed`]
+/// the printed text to the letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// M3.
@@ -30,8 +31,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Every form as printed but the binomial coefficient, with which no window would ever be
-    /// without loss.
+    /// Every form as printed except the binomial coefficient, with which no window would ever be
+    /// without a loss.
     pub const fn computed() -> Self {
         Self {
             binomial: Binomial::Choose,
@@ -55,85 +56,85 @@ impl Reading {
 /// M3: the coefficient of p(x|w).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Binomial {
-    /// w over x.
+    /// w choose x.
     #[default]
     Choose,
-    /// x over w, as printed: 0 for every x below w.
+    /// x choose w, as printed: 0 for every x below w.
     Printed,
 }
 
-/// M16: how long a round without time-out takes.
+/// M16: duration of a round without time-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RoundTime {
-    /// `T^w + RTT/2`: until the acknowledgement is back, as the limits of the cases have it. What
-    /// fast retransmit sends again, `T^m`, has an acknowledgement of its own.
+    /// `T^w + RTT/2`: until the acknowledgement has returned, as in the limits of the cases. The
+    /// retransmission, `T^m`, has its own acknowledgement.
     #[default]
     Acknowledged,
     /// `T^w`, as printed.
     Printed,
 }
 
-/// M17: what arrives where there is no time for another round (case 2).
+/// M17: packets that arrive if there is no time for another round (case 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CaseTwo {
-    /// `1 + floor((T - T^1) / t_next)`, and no more than the window.
+    /// `1 + floor((T - T^1) / t_next)`, at most the window.
     #[default]
     InTime,
     /// The window, as printed.
     Window,
 }
 
-/// M18: the probability that fast retransmit repairs a round.
+/// M18: probability that fast retransmit repairs a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FastRetransmit {
-    /// p_FR of section IV: what is sent again must not be lost again.
+    /// p_FR of section IV: the retransmissions must not be lost.
     #[default]
     SectionFour,
     /// `sum P(m)` for m up to w - 3, as cases 3-2 and 4-2 have it.
     Printed,
 }
 
-/// M18: the time that fast retransmit takes.
+/// M18: duration of a fast retransmit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// The mean of `T^m` given that this is how the round ends.
+    /// The mean of `T^m`, given that the round ends this way.
     #[default]
     Conditional,
     /// `sum P(m) T^m`, as printed: not divided by the probability of the branch.
     Unconditional,
 }
 
-/// M19: which numbers of losses lead to a time-out (cases 3-3 and 4-3).
+/// M19: numbers of losses that lead to a time-out (cases 3-3 and 4-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimeoutSum {
     /// From `max(1, w - 2)`.
     #[default]
     Losses,
-    /// From `w - 2`, as printed: no loss at all is among them for windows up to 2.
+    /// From `w - 2`, as printed: this includes "no loss" for windows up to 2.
     Printed,
 }
 
-/// M20: from which time on a time-out can be waited for (case 4).
+/// M20: least time in which a time-out can be awaited (case 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimeoutCase {
-    /// `T^w + RTO + T^1`: what the branch takes, and a packet after it.
+    /// `T^w + RTO + T^1`: the duration of the branch, and one packet after it.
     #[default]
     Spent,
-    /// `RTO + RTT/2`, as printed: less than the branch takes.
+    /// `RTO + RTT/2`, as printed: less than the duration of the branch.
     Printed,
 }
 
-/// M21: the window after a round without loss, equation (12).
+/// M21: window after a round without loss, equation (12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Growth {
-    /// Twice the window up to the threshold, then one more, up to w_max.
+    /// Twice the window up to the threshold, then one more per round, up to w_max.
     #[default]
     Limited,
-    /// Twice or one more, as printed.
+    /// Twice the window or one more, as printed.
     Unlimited,
 }
 
-/// M29: half a window. Section IV does not say that it is rounded; windows are whole packets here.
+/// M29: half of a window. Section IV does not mention rounding; windows are whole packets here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Halving {
     /// `max(1, floor(w/2))`.

@@ -1,4 +1,4 @@
-//! The rounds of section VII: cases 1 to 4 with their sub-cases, over all ways that losses may go.
+//! The rounds of section VII: cases 1 to 4 with their sub-cases, over all sequences of losses.
 
 use alloc::vec::Vec;
 
@@ -6,11 +6,11 @@ use super::reading::{CaseTwo, Growth, Halving, Reading, Recovery, RoundTime, Tim
 use super::window::Transitions;
 use super::{MAX_STATES, MAX_WINDOW, Path, SLICES};
 
-/// Expected packets in `time` seconds, for legal arguments.
+/// Expected number of packets in `time` seconds, for valid arguments.
 pub(super) fn expected(path: &Path, time: f64, reading: Reading) -> f64 {
     let mut walk = Walk::new(path, time, reading);
     walk.reach(State { w: path.cwnd, ssthresh: path.ssthresh, probability: 1.0, mass: time });
-    // What was followed says how fast packets go; what is not followed has no part in that.
+    // The processed states determine the rate; the others must not influence it.
     let (mut packets, mut rest, mut followed) = (0.0, 0.0, 0);
     for slice in (0..SLICES).rev() {
         walk.slice = slice;
@@ -26,28 +26,27 @@ pub(super) fn expected(path: &Path, time: f64, reading: Reading) -> f64 {
     packets + rest
 }
 
-/// States less likely than this are not followed any further, but go on at the mean rate of the
-/// others.
+/// States of lower probability are not processed, but continue at the mean rate of the others.
 const LEAST_PROBABILITY: f64 = 1e-4;
 
-/// The beginning of a round, by all ways that lead there.
+/// The beginning of a round, merged over all ways that lead to it.
 #[derive(Clone, Copy)]
 struct State {
     w: u32,
     ssthresh: u32,
     probability: f64,
-    /// The sum of probability times remaining time.
+    /// Sum of probability times remaining time.
     mass: f64,
 }
 
 impl State {
-    /// The mean of the remaining times, seconds.
+    /// Mean remaining time in seconds.
     fn time(&self) -> f64 {
         self.mass / self.probability
     }
 }
 
-/// What a round of one size takes, seconds, and how it ends.
+/// Durations of a round of one size in seconds, and the probabilities of its ends.
 #[derive(Clone, Copy)]
 struct Round {
     w: u32,
@@ -61,34 +60,34 @@ struct Round {
     case_three: f64,
 }
 
-/// States by slices of the remaining time, last slice first: every round takes time, so what a
-/// state leads to lies in its own slice or in one that is still to come.
+/// States by slices of the remaining time, last slice first. Every round takes time, so the
+/// successors of a state lie in its own slice or in one that is still to come.
 struct Walk<'a> {
     path: &'a Path,
     reading: Reading,
     /// T(1), seconds.
     time: f64,
-    /// What rounding may have taken off a time.
+    /// Tolerance for rounding errors of times.
     slack: f64,
     slices_per_second: f64,
-    /// The slice that is being walked.
+    /// The current slice.
     slice: usize,
     states: Vec<(State, usize)>,
-    /// First and last state of each slice; [`NONE`] if there is none.
+    /// First and last state of each slice; [`NONE`] if it is empty.
     queues: [(usize, usize); SLICES],
-    /// States that were walked: their places are used again.
+    /// Free list of processed states.
     free: usize,
-    /// By window, ascending.
+    /// Sorted by window.
     rounds: Vec<Round>,
 }
 
-/// No state.
+/// Index that denotes no state.
 const NONE: usize = usize::MAX;
 
 impl<'a> Walk<'a> {
     fn new(path: &'a Path, time: f64, reading: Reading) -> Self {
-        // At time 0 there is one state, which ends at once: any number but a division by zero will
-        // do.
+        // At time 0 there is one state, which ends at once, so any number other than a division by
+        // zero will do.
         let slices_per_second = if time > 0.0 { SLICES as f64 / time } else { 0.0 };
         Self {
             path,
@@ -104,8 +103,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// One round from `state`: its packets, weighted. Other rounds that may follow are put in their
-    /// slices.
+    /// Processes one round from `state`; returns its weighted number of packets. Possible next
+    /// rounds are added to their slices.
     fn follow(&mut self, state: &State) -> f64 {
         let time = state.time();
         let p = state.probability;
@@ -130,8 +129,8 @@ impl<'a> Walk<'a> {
         p * f64::from(state.w)
     }
 
-    /// What a state comes to if it goes on as all of them have so far, with `packets` up to this
-    /// slice; from the very beginning, as though nothing were lost.
+    /// Contribution of a state that continues at the mean rate so far, with `packets` up to this
+    /// slice; at the beginning, as if there were no losses.
     fn steady(&mut self, state: &State, packets: f64) -> f64 {
         let time = state.time();
         if !self.reaches(time, self.path.t_first) {
@@ -146,7 +145,7 @@ impl<'a> Walk<'a> {
         state.probability * time * rate
     }
 
-    /// Case 2: a round that no other follows.
+    /// Case 2: the last round.
     fn last_round(&self, w: u32, time: f64) -> f64 {
         match self.reading.case_two {
             CaseTwo::Window => f64::from(w),
@@ -159,7 +158,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Equation (12).
+    /// Equation (12): the window of the next round.
     fn grown(&self, w: u32, ssthresh: u32) -> u32 {
         let slow_start = w < ssthresh;
         match self.reading.growth {
@@ -174,7 +173,7 @@ impl<'a> Walk<'a> {
         time >= limit - self.slack
     }
 
-    /// The round of `w` packets, computed once.
+    /// The round of `w` packets; computed once.
     fn round(&mut self, w: u32) -> Round {
         match self.rounds.binary_search_by_key(&w, |round| round.w) {
             Ok(at) => self.rounds[at],
@@ -187,20 +186,20 @@ impl<'a> Walk<'a> {
     }
 
     fn branch(&mut self, w: u32, ssthresh: u32, probability: f64, time: f64) {
-        // Case 1 of the next round, and what never happens.
+        // Case 1 of the next round, or an impossible branch.
         if w > 0 && probability > 0.0 && self.reaches(time, self.path.t_first) {
             self.reach(State { w, ssthresh, probability, mass: probability * time });
         }
     }
 
-    /// Adds a state to its slice, or its probability to the one that is there.
+    /// Adds a state to its slice, or its probability to an equal one there.
     fn reach(&mut self, mut state: State) {
-        // In congestion avoidance the threshold no longer matters: the next one follows from the
+        // In congestion avoidance the threshold has no effect: the next threshold follows from the
         // window.
         if state.w >= state.ssthresh {
             state.ssthresh = 0;
         }
-        // `as` rounds down, and takes what rounding has made negative for 0.
+        // `as` rounds down, and maps negative rounding errors to 0.
         let slice = ((state.time() * self.slices_per_second) as usize).min(self.slice);
         let (first, last) = self.queues[slice];
         let mut at = first;
@@ -230,7 +229,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next state of the slice.
+    /// Takes the next state of the slice.
     fn take(&mut self) -> Option<State> {
         let (first, last) = self.queues[self.slice];
         if first == NONE {

@@ -1,11 +1,12 @@
-//! The schedule against the tree it stands for, and the numbers of the errata.
+//! Tests of the schedule against the tree that it replaces, and the numbers of the errata.
 
 use proptest::prelude::*;
 use std::vec::Vec;
 
 use super::*;
 
-/// M16's example; the errata leave the window and the time per packet open, these give its numbers.
+/// The example of M16. The errata do not give the window and the time per packet; these values
+/// reproduce their numbers.
 fn example() -> Path {
     Path {
         rtt: 0.5,
@@ -28,7 +29,7 @@ fn expect(path: &Path, time: f64) -> f64 {
     packets(path, time, Reading::default()).expect("a legal path").expected
 }
 
-/// Section VII as a tree, without any of the code above: corrected, or as printed with true
+/// Section VII as a tree, independent of the code above: corrected, or as printed with true
 /// binomials.
 fn tree(path: &Path, w: u32, ssthresh: u32, time: f64, printed: bool) -> f64 {
     let Path { rtt, t_first, t_next, rto, loss, .. } = *path;
@@ -100,14 +101,14 @@ fn m18_fast_retransmit_can_fail() {
     let of = |reading| transitions(8, 0.2, reading).expect("legal");
     let (corrected, as_printed) = (of(Reading::default()), of(printed));
     assert!(corrected.fast_retransmit < as_printed.fast_retransmit);
-    // Section IV from its own sum.
+    // The sum of section IV computed directly.
     let p = |m| losses(m, 8, 0.2, Binomial::Choose).expect("legal");
     let lost_again: f64 = (1..=5).map(|m| p(m) * (1.0 - 0.8_f64.powi(m as i32))).sum();
     let timeout = lost_again + p(6) + p(7) + p(8);
     assert!((corrected.timeout - timeout).abs() < 1e-14);
     assert!((as_printed.timeout - (p(6) + p(7) + p(8))).abs() < 1e-14);
 
-    // Given that it works, the time is that of the packets sent again: more than 1, less than the
+    // Given success, the time is that of the retransmitted packets: more than 1, less than the
     // window.
     let lossy = Path { loss: 0.2, cwnd: 8, ..example() };
     let unconditional = Reading { recovery: Recovery::Unconditional, ..Reading::default() };
@@ -138,7 +139,7 @@ fn m20_a_timeout_is_waited_for_where_it_leaves_time_for_a_packet() {
     // T^2 + RTO + T^1 = 1.64; RTO + RTT/2 = 1.25.
     let (before, after) = (expect(&path, 1.63), expect(&path, 1.64));
     assert!(after > before + 0.5, "{before} {after}");
-    // What the printed limit lets in has no time left: case 1.
+    // The branch that the printed limit admits has no time left: case 1.
     assert_eq!(packets(&path, 1.3, printed).expect("legal").expected, expect(&path, 1.3));
 }
 
@@ -146,7 +147,7 @@ fn m20_a_timeout_is_waited_for_where_it_leaves_time_for_a_packet() {
 fn m21_windows_stop_at_the_threshold_and_at_their_limit() {
     let path = Path { cwnd: 10, ssthresh: 16, w_max: 17, t_next: 0.0, ..example() };
     let printed = Reading { growth: Growth::Unlimited, ..Reading::default() };
-    // Rounds of 0.55 s: 10, 16, 17, 17, and the last one, against 10, 20, 21, 22, 23.
+    // Rounds of 0.55 s: 10, 16, 17, 17 and the last one, against 10, 20, 21, 22, 23.
     assert_eq!(count(&path, 2.6, Reading::default()), 10 + 16 + 17 + 17 + 17);
     assert_eq!(count(&path, 2.6, printed), 10 + 20 + 21 + 22 + 23);
 }
@@ -155,7 +156,8 @@ fn m21_windows_stop_at_the_threshold_and_at_their_limit() {
 fn m29_half_of_one_packet() {
     let printed = Reading { halving: Halving::Floor, ..Reading::default() };
     let path = Path { loss: 0.3, cwnd: 1, rto: 0.5, ..example() };
-    // No window follows from a threshold of 0 or 1: both are congestion avoidance from w_min on.
+    // A threshold of 0 or 1 has no effect on the window: both mean congestion avoidance from w_min
+    // on.
     let of = |reading| packets(&path, 5.0, reading).expect("legal").expected;
     assert!((of(printed) - of(Reading::default())).abs() < 1e-9);
 }
@@ -203,7 +205,7 @@ fn probabilities_add_up_to_one_for_every_window() {
     }
 }
 
-/// The closed forms of long windows meet the sums of short ones.
+/// The closed forms for long windows continue the sums for short ones.
 #[test]
 fn both_ways_to_add_up_agree() {
     for w in [17, 20, 40] {
@@ -260,17 +262,17 @@ fn what_is_no_path_is_refused() {
 
 #[test]
 fn a_long_time_stays_bounded_and_near_the_rate() {
-    // A thousand and more rounds of 20 packets, each of which takes 1 s; a loss now and then.
+    // More than a thousand rounds of 20 packets of 1 s each, with occasional losses.
     let path = Path { t_next: 0.45 / 19.0, loss: 0.0, ..example() };
     let rate = expect(&path, 2000.0) / 2000.0;
     assert!((rate / 20.0 - 1.0).abs() < 0.02, "{rate} packets per second");
     let lossy = Path { loss: 0.02, ..path };
     let slower = expect(&lossy, 2000.0) / 2000.0;
     assert!(slower > 1.0 && slower < rate, "{slower} packets per second");
-    // Forty rounds with a loss in every third; 331.69 with 64 times as many slices and every state.
+    // Forty rounds with a loss in every third; 331.69 with 64 times the slices and every state.
     let forty = expect(&Path { loss: 0.02, cwnd: 2, ..example() }, 40.0);
     assert!((forty / 331.69 - 1.0).abs() < 0.01, "{forty} packets");
-    // Four hundred rounds, for which the states do not suffice.
+    // Four hundred rounds, for which the number of states does not suffice.
     let many = expect(&Path { loss: 0.05, cwnd: 2, ..example() }, 400.0);
     assert!((many / 1213.48 - 1.0).abs() < 0.02, "{many} packets");
     assert!(expect(&path, MAX_TIME).is_finite());

@@ -3,38 +3,40 @@
 use super::reading::{Binomial, FastRetransmit, Reading, TimeoutSum};
 use super::{MAX_WINDOW, ScheduleError, check_loss, window};
 
-/// How a round of w packets ends: the probabilities of section IV.
+/// Probabilities of section IV for the end of a round of w packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transitions {
-    /// p_SS = p_CA: nothing was lost.
+    /// p_SS = p_CA: no loss.
     pub no_loss: f64,
-    /// p_FR: three duplicate acknowledgements, and what is sent again arrives.
+    /// p_FR: three duplicate acknowledgements, and the retransmissions arrive.
     pub fast_retransmit: f64,
-    /// p_RTO: the time-out.
+    /// p_RTO: a time-out.
     pub timeout: f64,
-    /// Expected packets that fast retransmit sends again, given that it repairs the round.
+    /// Expected number of retransmitted packets, given that fast retransmit repairs the round.
     pub(super) repeated: f64,
-    /// `sum P(m)` for the m that fast retransmit can repair.
+    /// `sum P(m)` over the m that fast retransmit can repair.
     pub(super) reparable: f64,
-    /// `sum m P(m)` for the same m.
+    /// `sum m P(m)` over the same m.
     pub(super) reparable_packets: f64,
 }
 
 /// p_SS, p_FR and p_RTO of section IV for a window of w packets with independent losses. Fast
-/// retransmit needs three packets that arrive: none for `w < 4`, up to `w - 3` losses from there.
+/// retransmit needs three delivered packets: it is impossible for `w < 4`, and repairs up to
+/// `w - 3` losses otherwise.
 ///
 /// # Errors
-/// A loss outside 0 up to 1, a window outside 1..=[`MAX_WINDOW`].
+/// The loss is outside 0 up to 1, or the window outside 1..=[`MAX_WINDOW`].
 pub fn transitions(w: u32, loss: f64, reading: Reading) -> Result<Transitions, ScheduleError> {
     check_loss(loss)?;
     window("w", w, 1, MAX_WINDOW)?;
     Ok(Transitions::of(w, loss, reading))
 }
 
-/// p(x|w) of section IV: the chance that `x` of `w` packets are lost.
+/// p(x|w) of section IV: the probability that `x` of `w` packets are lost.
 ///
 /// # Errors
-/// A loss outside 0 up to 1, a window outside 1..=[`MAX_WINDOW`], more losses than packets.
+/// The loss is outside 0 up to 1, the window outside 1..=[`MAX_WINDOW`], or there are more losses
+/// than packets.
 pub fn losses(x: u32, w: u32, loss: f64, binomial: Binomial) -> Result<f64, ScheduleError> {
     check_loss(loss)?;
     window("w", w, 1, MAX_WINDOW)?;
@@ -43,12 +45,12 @@ pub fn losses(x: u32, w: u32, loss: f64, binomial: Binomial) -> Result<f64, Sche
 }
 
 impl Transitions {
-    /// For legal arguments. All sums have closed forms, so this takes no longer for a long window.
+    /// For valid arguments. All sums have closed forms, so the work does not grow with the window.
     pub(super) fn of(w: u32, loss: f64, reading: Reading) -> Self {
         let chance = |x: u32| probability(x, w, loss, reading.binomial);
         let no_loss = chance(0);
         let sums = if w < 4 { Sums::default() } else { Sums::of(w, loss, reading.binomial) };
-        // Section IV and the sub-cases say the same of a window that fast retransmit cannot help.
+        // Section IV and the sub-cases agree for a window that fast retransmit cannot repair.
         let (fast_retransmit, mut timeout) = match reading.fast_retransmit {
             FastRetransmit::SectionFour if w < 4 => (0.0, 1.0 - no_loss),
             FastRetransmit::SectionFour => match reading.binomial {
@@ -71,7 +73,7 @@ impl Transitions {
             no_loss,
             fast_retransmit,
             timeout,
-            // Where the losses are so rare that the division is of rounding errors, it is one
+            // For very rare losses the division only yields rounding errors; the value is one
             // packet.
             repeated: repeated.clamp(1.0, f64::from(w)),
             reparable: sums.reparable,
@@ -94,11 +96,11 @@ struct Sums {
 }
 
 impl Sums {
-    /// The whole sums by the binomial theorem, less their first and their last three terms. Below a
-    /// few dozen packets it is as quick to add up, and exact for the rarest losses too.
+    /// The complete sums by the binomial theorem, minus the first and the last three terms. Below a
+    /// few dozen packets direct addition is as fast, and exact for very rare losses too.
     fn of(w: u32, loss: f64, binomial: Binomial) -> Self {
         if binomial == Binomial::Printed {
-            // Each P(m) but the last is 0.
+            // All P(m) except the last are 0.
             return Self::default();
         }
         if w <= FEW {
@@ -146,7 +148,7 @@ impl Sums {
     }
 }
 
-/// Windows up to this are added up term by term; no term of theirs can vanish.
+/// Windows up to this size are summed term by term; none of their terms underflows.
 const FEW: u32 = 16;
 
 fn probability(x: u32, w: u32, loss: f64, binomial: Binomial) -> f64 {
@@ -155,8 +157,8 @@ fn probability(x: u32, w: u32, loss: f64, binomial: Binomial) -> f64 {
         Binomial::Printed => return power(loss, w),
         Binomial::Choose => x.min(w - x),
     };
-    // The coefficient and the powers by turns, so that neither leaves the range of a number before
-    // the other.
+    // The coefficient and the powers are multiplied alternately, so that neither leaves the
+    // floating-point range.
     let (mut lost, mut arrived) = (x, w - x);
     let mut p = 1.0;
     for i in 0..ways {
@@ -173,7 +175,7 @@ fn probability(x: u32, w: u32, loss: f64, binomial: Binomial) -> f64 {
     p * power(loss, lost) * power(1.0 - loss, arrived)
 }
 
-/// `base` to the power `n`: the standard library's is not in `core`.
+/// `base` to the power `n`; `core` lacks the standard library's function.
 pub(crate) fn power(base: f64, n: u32) -> f64 {
     let (mut result, mut square, mut left) = (1.0, base, n);
     while left > 0 {
@@ -186,7 +188,7 @@ pub(crate) fn power(base: f64, n: u32) -> f64 {
     result
 }
 
-/// What rounding has put outside 0 to 1.
+/// Removes rounding errors outside 0 to 1.
 fn unit(p: f64) -> f64 {
     p.clamp(0.0, 1.0)
 }

@@ -1,14 +1,14 @@
-//! Waiting rather than blocking (Ferlin et al., IFIP Networking 2016).
+//! BLEST: waits rather than blocks (Ferlin et al., IFIP Networking 2016).
 
 use super::{Demand, PathView, Pick, Scheduler};
 
-/// As the fastest first; but before a slower path is used it is estimated what the fastest will
-/// send while one segment of the slower is under way. If the window has no room for both, nothing
-/// is sent.
+/// Fastest path first. Before it uses a slower path, it estimates the data that the fastest path
+/// sends while one segment of the slower path is in flight. If the window has no room for both, it
+/// sends nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blest {
-    /// Factor of the estimate, in hundredths: it grows while the window blocks, and shrinks while
-    /// it does not.
+    /// Correction factor of the estimate in hundredths. It grows while the window blocks, and
+    /// shrinks otherwise.
     lambda: u64,
     blocked: bool,
 }
@@ -37,8 +37,8 @@ impl Scheduler for Blest {
         let step = if self.blocked { 101 } else { 99 };
         self.lambda = (self.lambda * step / 100).clamp(LEAST, MOST);
         self.blocked = false;
-        // X of the paper's equation: a window that grows by one segment in each of the fast path's
-        // round trips.
+        // X of the paper's equation: the window grows by one segment in each round trip of the fast
+        // path.
         let (rtt_f, rtt_s) = (fast.rtt.as_nanos().max(1), slow.rtt.as_nanos());
         let mss = u64::from(fast.mss);
         let growth = u64::from(fast.mss) * (rtt_s - rtt_f.min(rtt_s)) / rtt_f / 2;

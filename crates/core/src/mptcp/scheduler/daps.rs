@@ -1,11 +1,11 @@
-//! By the ratio of delays (Kuhn et al., ICC 2014).
+//! DAPS: assigns by the ratio of delays (Kuhn et al., ICC 2014).
 
 use super::{Demand, PathView, Pick, Scheduler};
 
-/// A slower path takes the segment that will be due when it arrives: what the faster ones deliver
-/// until then is passed over. The paper lays a schedule for a whole common multiple of the
-/// round-trip times; here the same is said one segment at a time, with round-trip times as they
-/// are.
+/// A slower path gets the segment that will be due when it arrives: the data that faster paths
+/// deliver until then is skipped. The paper plans a whole common multiple of the round-trip times.
+/// This implementation makes the same decision for one segment at a time, with current round-trip
+/// times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Daps;
 
@@ -23,7 +23,7 @@ impl Scheduler for Daps {
     }
 }
 
-/// Octets that `fast` delivers before a segment that `slow` sends now arrives.
+/// Bytes that `fast` delivers before a segment sent now on `slow` arrives.
 fn delivers_before(fast: &PathView, slow: &PathView) -> u64 {
     let ahead = slow.rtt.saturating_sub(fast.rtt).as_nanos() / 2;
     let octets = u128::from(fast.cwnd) * u128::from(ahead) / u128::from(fast.rtt.as_nanos().max(1));

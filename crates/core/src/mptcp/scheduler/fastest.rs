@@ -1,4 +1,4 @@
-//! The fastest first.
+//! Fastest path first.
 
 use super::{Demand, PathView, Pick, Scheduler};
 

@@ -1,11 +1,11 @@
-//! The paper's schedule (section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
-//! Networks"): paths in the order of their delay, and each takes as many segments as it delivers
-//! before the next one delivers its first.
+//! The predictive scheduler (section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless
+//! IoT Networks"): paths are ordered by delay, and each gets as many segments as it delivers before
+//! the next path delivers its first.
 //!
-//! Said one segment at a time: when a slower path has room, it takes the segment that the faster
-//! ones will not have delivered by the time it arrives; if there is none, it takes nothing. So a
-//! slower path never makes the end later, as far as the prediction holds; and where it does not,
-//! what is still missing at the end goes on a faster one, too.
+//! The decision is made for one segment at a time. A slower path with room gets the first segment
+//! that the faster paths will not have delivered when it arrives; if there is none, it gets
+//! nothing. A slower path therefore never delays the end if the prediction holds. If it does not
+//! hold, the missing data is also sent on a faster path at the end.
 
 use alloc::vec::Vec;
 
@@ -13,12 +13,12 @@ use super::{Demand, PathView, Pick, Scheduler};
 use crate::mptcp::prediction::{self, MAX_WINDOW, Reading};
 use crate::time::Duration;
 
-/// The scheduler, and what it has computed.
+/// The scheduler and its cached results.
 #[derive(Clone, Debug)]
 pub(crate) struct Predictive {
-    /// One acknowledgement comes for a window, as section VII assumes: a round ends with its last
-    /// segment, and the next does not begin before. Otherwise acknowledgements call for the next
-    /// segments one by one.
+    /// Whether the peer sends one acknowledgement per window, as section VII assumes: a round ends
+    /// with its last segment, and the next begins afterwards. Otherwise each acknowledgement
+    /// releases the next segments.
     whole_windows: bool,
     memo: Memo,
 }
@@ -28,16 +28,16 @@ impl Predictive {
         Self { whole_windows, memo: Memo::default() }
     }
 
-    /// Segments that a path delivers within a time from now. What is in flight counts among them,
-    /// as the beginning of its round, although it was sent: the recursion begins every round anew,
-    /// and is late by as much.
+    /// Number of segments that a path delivers within `horizon`. Segments in flight count as the
+    /// beginning of its round although they are already sent: the recursion always starts a new
+    /// round, and is late by that amount.
     fn delivers(&mut self, path: &PathView, horizon: Duration) -> u64 {
         let mss = path.mss.max(1);
         let arrival = path.arrival();
         if horizon < arrival {
             return 0;
         }
-        // Of a path that was never used no more is expected than it is tried with.
+        // An unused path is expected to deliver no more than its trial segments.
         let Some(service) = path.service else { return u64::from(TRIAL) };
         let rtt = path.min_rtt.min(path.rtt).as_nanos().max(1);
         let w_min = path.w_min.clamp(1, MAX_WINDOW);
@@ -85,10 +85,10 @@ impl Scheduler for Predictive {
     }
 }
 
-/// The bottleneck has enough to do until the next acknowledgement: what came on top would only wait
-/// there, bound to a path before anybody knows how the others fare. A path of which nothing is
-/// known but the handshake is tried with little. The broadest path is left to its congestion
-/// window, which grows only if it is filled.
+/// Whether the bottleneck is busy until the next acknowledgement. More data would only wait there,
+/// bound to a path before the progress of the others is known. A path known only from its handshake
+/// is tried with few segments. The path with the fastest bottleneck is limited by its congestion
+/// window only, which grows only if it is filled.
 fn is_full(path: &PathView) -> bool {
     let enough = match path.service {
         Some(service) => path.min_rtt.as_nanos() / service.as_nanos().max(1) + SPARE,
@@ -97,16 +97,16 @@ fn is_full(path: &PathView) -> bool {
     u64::from(path.in_flight) >= enough * u64::from(path.mss)
 }
 
-/// A question to the recursion. It knows no unit of time: all times are in parts of the round trip.
+/// Arguments of the recursion, with all times in parts of the round-trip time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Question {
-    /// [`GRAIN`]ths of the round trip.
+    /// Unit: 1/[`GRAIN`] of the round-trip time.
     time: u32,
     first: u32,
-    /// Finer: it counts once for each segment.
+    /// Finer unit, because it counts once per segment.
     next: u32,
     rto: u32,
-    /// In 256ths.
+    /// Unit: 1/256.
     loss: u32,
     cwnd: u32,
     ssthresh: u32,
@@ -114,11 +114,11 @@ struct Question {
     w_max: u32,
 }
 
-/// Answers given: the same is asked again with every segment and every acknowledgement.
+/// Cache of results: the same question recurs with every segment and every acknowledgement.
 #[derive(Clone, Debug, Default)]
 struct Memo {
     answers: Vec<(Question, u64)>,
-    /// The place of the next new one.
+    /// Index of the next entry to replace.
     at: usize,
 }
 
@@ -139,7 +139,7 @@ impl Memo {
 }
 
 impl Question {
-    /// Section VII.
+    /// The result of section VII.
     fn answer(&self) -> u64 {
         let parts = |n: u32, grain: u64| f64::from(n) / grain as f64;
         let path = prediction::Path {
@@ -158,21 +158,22 @@ impl Question {
     }
 }
 
-/// Segments on a path before its first acknowledgement of data.
+/// Number of segments on a path before its first acknowledgement of data.
 const TRIAL: u32 = 2;
-/// Segments beside those that fill the path: acknowledgements come for two, and late.
+/// Segments beyond those that fill the path: an acknowledgement covers two segments, and may be
+/// late.
 const SPARE: u64 = 3;
-/// Parts of the round trip that times are told apart by.
+/// Resolution of times in parts of the round-trip time.
 const GRAIN: u64 = 16;
 const FINE: u64 = 256;
-/// Answers that are kept.
+/// Number of cached results.
 const KEPT: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Five hops at 100 kbit/s without load, in the middle of a long transfer.
+    /// Five unloaded hops at 100 kbit/s, in the middle of a long transfer.
     fn five_hops() -> PathView {
         PathView {
             service: Some(Duration::from_millis(23)),

@@ -1,9 +1,10 @@
-//! Everything everywhere.
+//! Redundant transmission.
 
 use super::{Demand, PathView, Pick, Scheduler};
 
-/// A path with room first sends what others have and it lacks, then new data. What is acknowledged
-/// on the level of data is not sent again, so that a slow path skips what it would bring too late.
+/// A path with room first sends data that other paths have and it has not, then new data. Data
+/// acknowledged by DATA_ACK is not sent again, so a slow path skips data that would arrive too
+/// late.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redundant;
 

@@ -1,11 +1,11 @@
-//! One after the other.
+//! Round robin.
 
 use super::{Demand, PathView, Pick, Scheduler};
 
-/// The next path with room after the one that was used last.
+/// The next path with room after the last used one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoundRobin {
-    /// Index of the subflow to begin with.
+    /// Index of the first subflow to consider.
     next: usize,
 }
 

@@ -1,16 +1,16 @@
 //! The scheduler of section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
-//! Networks" (Guo et al., ICC 2024) as it is printed, with the corrections of the errata.
+//! Networks" (Guo et al., ICC 2024) as printed, with the corrections of the errata.
 //!
-//! [`prediction::schedule`] says how many packets each path gets: what it delivers in half of the
-//! next slower path's round trip, and the slowest path its window. The fastest path takes the first
-//! of the packets that wait, the next path those behind them, and so on: all arrive in order if the
-//! model holds. Once the paths that have room have sent their packets, the numbers are computed
-//! anew.
+//! [`prediction::schedule`] computes the number of packets of each path: as many as it delivers in
+//! half of the next slower path's round trip; the slowest path gets its window. The fastest path
+//! sends the first of the waiting packets, the next path those after them, and so on: all packets
+//! arrive in order if the model holds. When the paths with room have sent their packets, the
+//! numbers are computed again.
 //!
-//! The paper leaves open what is in flight when numbers are computed: they hold for rounds that
-//! begin with nothing in flight, and are used here as they are. What a path without room has not
-//! sent by then counts among the packets that wait. A path that repairs a time-out gives up its
-//! number: it is not known when it would send.
+//! The paper does not consider packets that are in flight at that time: the numbers hold for rounds
+//! that begin with nothing in flight, and are used here unchanged. Unsent packets of a path without
+//! room count among the waiting packets. A path that recovers from a time-out gives up its number,
+//! because it is unknown when it would send.
 
 use alloc::vec::Vec;
 
@@ -18,19 +18,19 @@ use super::{Demand, PathView, Pick, Scheduler};
 use crate::mptcp::prediction::{self, MAX_TIME, MAX_WINDOW, Reading};
 use crate::time::Duration;
 
-/// The scheduler, and the numbers that hold now.
+/// The scheduler and the current numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SectionVii {
-    /// In ascending order of the round-trip times.
+    /// In ascending order of round-trip times.
     shares: Vec<Share>,
-    /// What the numbers were computed from, and the numbers.
+    /// Arguments of the last computation, and the resulting numbers.
     asked: Vec<(usize, prediction::Path)>,
     numbers: Vec<u32>,
-    /// The subflow that was picked last, and [`Demand::assigned`] then.
+    /// The subflow picked last, and [`Demand::assigned`] at that time.
     picked: Option<(usize, u64)>,
 }
 
-/// Packets of its number that a path has yet to send.
+/// Number of packets that a path still has to send.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     index: usize,
@@ -64,7 +64,7 @@ impl Scheduler for SectionVii {
 }
 
 impl SectionVii {
-    /// What was picked last has been sent, unless the peer's window held it back.
+    /// Counts the last pick as sent, unless the peer's window prevented it.
     fn settle(&mut self, demand: &Demand, paths: &[PathView]) {
         if let Some((index, assigned)) = self.picked.take()
             && demand.assigned > assigned
@@ -80,7 +80,7 @@ impl SectionVii {
     fn compute(&mut self, paths: &[PathView]) {
         let mut asked: Vec<(usize, prediction::Path)> =
             paths.iter().filter(|p| !p.stuck).map(|path| (path.index, as_modelled(path))).collect();
-        // Of equals the one that was opened first.
+        // Of equal paths, the one that was opened first.
         asked.sort_by(|(_, a), (_, b)| a.rtt.total_cmp(&b.rtt));
         if asked != self.asked {
             let modelled: Vec<prediction::Path> = asked.iter().map(|(_, path)| *path).collect();
@@ -95,8 +95,8 @@ impl SectionVii {
     }
 }
 
-/// A path with the round trip and the times of the model, as the owner has told them; what it has
-/// not told is measured.
+/// A path with the model's round-trip time and times as set by the owner; missing ones are
+/// measured.
 fn as_modelled(path: &PathView) -> prediction::Path {
     let seconds = |time: Duration| time.as_secs_f64().min(MAX_TIME);
     let above_zero = |time: Duration| seconds(time).max(SHORTEST);
@@ -117,9 +117,9 @@ fn as_modelled(path: &PathView) -> prediction::Path {
     }
 }
 
-/// Seconds; the recursion knows no shorter times.
+/// Shortest time of the recursion in seconds.
 const SHORTEST: f64 = 1e-6;
-/// A path that loses more still has its number of packets.
+/// Upper bound of the loss, so that a path with more losses still has a number of packets.
 const LARGEST_LOSS: f64 = 0.9;
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::mptcp::PathFacts;
 
-    /// A path without loss: 25 ms for each further packet.
+    /// A lossless path that needs 25 ms for each further packet.
     fn path(index: usize, rtt_ms: u64, window: u32) -> PathView {
         PathView {
             service: Some(Duration::from_millis(25)),
@@ -146,8 +146,8 @@ mod tests {
         }
     }
 
-    /// What goes where until nothing does: the subflow, and the number of the packet among those
-    /// that waited.
+    /// Runs the scheduler until it sends nothing; returns the subflow of each packet and the
+    /// packet's number among the waiting ones.
     fn sent(scheduler: &mut SectionVii, paths: &mut [PathView], waiting: u64) -> Vec<(usize, u64)> {
         let mut left: Vec<u64> = (0..waiting).collect();
         let mut sent = Vec::new();
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn each_path_sends_the_number_that_the_schedule_gives_it() {
-        // Opened in another order than that of the round trips.
+        // Opened in another order than that of the round-trip times.
         let mut paths = [path(0, 2000, 4), path(1, 100, 8), path(2, 600, 8)];
         let order = [1, 2, 0].map(|i| as_modelled(&paths[i]));
         let numbers = prediction::schedule(&order, Reading::default()).expect("legal paths");
@@ -173,8 +173,8 @@ mod tests {
         let mut scheduler = SectionVii::default();
         let sent = sent(&mut scheduler, &mut paths, 1000);
         let of = |index| sent.iter().filter(|(i, _)| *i == index).map(|(_, n)| *n).collect::<Vec<_>>();
-        // The fastest takes the first packets, as many as its window holds; the next those behind
-        // all of its number.
+        // The fastest path sends the first packets, as many as its window holds; the next path
+        // those after all of its number.
         let [first, second] = [u64::from(numbers[0]), u64::from(numbers[0] + numbers[1])];
         assert_eq!(of(1)[..6], [0, 1, 2, 3, 4, 5]);
         assert_eq!(of(2)[..2], [first, first + 1]);
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(sent, [(0, 0), (0, 1)]);
     }
 
-    /// Half of the second round trip is shorter than the time of the first packet: case 1.
+    /// Half of the second round-trip time is shorter than the time of the first packet: case 1.
     #[test]
     fn of_equal_paths_only_the_last_one_is_used() {
         let mut paths = [path(0, 400, 8), path(1, 400, 8)];

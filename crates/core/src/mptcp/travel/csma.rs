@@ -1,12 +1,12 @@
 //! Section V, equations (1) to (4): non-slotted CSMA-CA of IEEE 802.15.4 as a chain of back-offs.
 //!
-//! Time is counted in back-off periods from 1. The i-th back-off draws j of 0..W_i periods to let
-//! pass and assesses the channel in the one after them, so it takes `(W_i + 1) / 2` periods in the
-//! mean (M8: the assessment is charged a whole period, as in the paper). Busy in all
-//! `max_backoffs + 1` assessments is failure.
+//! Time is counted in back-off periods from 1. The i-th back-off waits for a random number of
+//! 0..W_i periods and assesses the channel in the next one, so it takes `(W_i + 1) / 2` periods on
+//! average (M8: the assessment takes a whole period, as in the paper). If all `max_backoffs + 1`
+//! assessments find the channel busy, the attempt fails.
 //!
-//! The chain is exact by default: it carries the distribution of the period in which each back-off
-//! begins. The printed chain has one start period for all, the mean k_i (M6). Both agree if the
+//! The chain is exact by default: it keeps the distribution of the period in which each back-off
+//! begins. The printed chain has a single start period, the mean k_i (M6). Both agree if the
 //! channel is equally busy in every period.
 
 use alloc::vec;
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use super::error::{ModelError, within};
 use super::reading::{Reading, Rounding, StageWeights, StartPeriod};
 
-/// The parameters of channel access. [`Csma::default`] has the standard's.
+/// Parameters of channel access. [`Csma::default`] has the values of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Csma {
     /// macMinBE: exponent of the first window; 0..=`max_be`, 3 in the standard.
@@ -33,17 +33,17 @@ impl Default for Csma {
 }
 
 impl Csma {
-    /// W_i in periods, for legal parameters.
+    /// W_i in periods, for valid parameters.
     pub fn window(&self, i: u32) -> u32 {
         1 << self.min_be.saturating_add(i).min(self.max_be).min(MAX_BE)
     }
 
-    /// T_max: periods of the longest attempt.
+    /// T_max: duration of the longest attempt in periods.
     pub fn longest(&self) -> u32 {
         (0..=self.max_backoffs.min(MAX_BACKOFFS)).map(|i| self.window(i)).sum()
     }
 
-    /// `(W_i + 1) / 2`: periods of the i-th back-off in the mean, assessment included.
+    /// `(W_i + 1) / 2`: mean duration of the i-th back-off in periods, assessment included.
     fn mean(&self, i: u32) -> f64 {
         f64::from(self.window(i) + 1) / 2.0
     }
@@ -55,17 +55,17 @@ impl Csma {
     }
 }
 
-/// p_b^k: the chance that an assessment in period k finds the channel busy; 0 to 1.
+/// p_b^k: the probability that an assessment in period k finds the channel busy; 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Busy {
-    /// The same in every period.
+    /// Equal in every period.
     Constant(f64),
-    /// In period 1, 2, ...; the last holds from there on. Not empty.
+    /// For period 1, 2, ...; the last value holds for all later ones. Not empty.
     ByPeriod(Vec<f64>),
 }
 
 impl Busy {
-    /// From a function of the period, counted from 1, for as long as an attempt can take.
+    /// Evaluates a function of the period, counted from 1, up to the longest attempt.
     pub fn from_fn(csma: &Csma, busy: impl FnMut(u32) -> f64) -> Self {
         Self::ByPeriod((1..=csma.longest()).map(busy).collect())
     }
@@ -92,39 +92,39 @@ impl Busy {
 /// One back-off of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stage {
-    /// W_i, periods to draw from.
+    /// W_i: number of periods to draw from.
     pub window: u32,
-    /// b_{i-1}: the chance that the attempt comes to this back-off.
+    /// b_{i-1}: probability that the attempt reaches this back-off.
     pub reached: f64,
-    /// b_i: the chance that it does and finds the channel busy.
+    /// b_i: probability that it does and finds the channel busy.
     pub busy: f64,
 }
 
-/// An attempt to gain the channel.
+/// Result of an attempt to gain the channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Access {
     /// The back-offs in their order.
     pub stages: Vec<Stage>,
-    /// p(T): the channel is gained.
+    /// p(T): probability that the channel is gained.
     pub won: f64,
-    /// p(F): it was busy in every assessment.
+    /// p(F): probability that every assessment finds it busy.
     pub lost: f64,
-    /// N_bp of equation (4): back-off periods that an attempt takes in the mean, won or lost.
+    /// N_bp of equation (4): mean number of back-off periods of an attempt, successful or not.
     pub periods: f64,
-    /// Periods given that the channel is gained (M7); none if it never is.
+    /// Mean number of periods if the channel is gained (M7); `None` if it never is.
     pub periods_if_won: Option<f64>,
-    /// Periods given that it is not; none if it always is.
+    /// Mean number of periods if it is not; `None` if it always is.
     pub periods_if_lost: Option<f64>,
-    /// The chance that the channel is gained by the assessment in period 1, 2, ...; their sum is
+    /// Probability that the channel is gained by the assessment in period 1, 2, ...; the sum is
     /// `won`.
     pub won_at: Vec<f64>,
 }
 
-/// The chain for `busy`; `reading` chooses its start periods (M6) and the weights of equation (4)
-/// (M2).
+/// Computes the chain for `busy`; `reading` selects the start periods (M6) and the weights of
+/// equation (4) (M2).
 ///
 /// # Errors
-/// A parameter or probability outside its range.
+/// A parameter or probability is outside its range.
 pub fn access(csma: &Csma, busy: &Busy, reading: Reading) -> Result<Access, ModelError> {
     let mut chain = Chain::new(csma, busy)?;
     chain.won_at = vec![0.0; chain.starts.len()];
@@ -132,18 +132,18 @@ pub fn access(csma: &Csma, busy: &Busy, reading: Reading) -> Result<Access, Mode
     Ok(chain.done(stages, periods))
 }
 
-/// [`Access::periods`] alone, in a quarter of the time.
+/// Computes [`Access::periods`] alone, in a quarter of the time.
 ///
 /// # Errors
-/// As [`access`].
+/// As for [`access`].
 pub fn mean_periods(csma: &Csma, busy: &Busy, reading: Reading) -> Result<f64, ModelError> {
     Ok(Chain::new(csma, busy)?.run(csma, reading).1)
 }
 
-/// N_bp in closed form where every period is equally busy: `sum p_b^i (W_i + 1) / 2`.
+/// N_bp in closed form if every period is equally busy: `sum p_b^i (W_i + 1) / 2`.
 ///
 /// # Errors
-/// A parameter or probability outside its range.
+/// A parameter or probability is outside its range.
 pub fn periods_at_constant(csma: &Csma, busy: f64) -> Result<f64, ModelError> {
     csma.check()?;
     within("busy", busy, 0.0, 1.0)?;
@@ -155,12 +155,12 @@ pub fn periods_at_constant(csma: &Csma, busy: f64) -> Result<f64, ModelError> {
     Ok(sum)
 }
 
-/// An attempt under way: where it stands, as a distribution.
+/// State of an attempt as a distribution.
 struct Chain<'a> {
     busy: &'a Busy,
-    /// By periods elapsed: the chance that the next back-off begins then.
+    /// By elapsed periods: probability that the next back-off begins then.
     starts: Vec<f64>,
-    /// Empty if only the number of periods is asked for.
+    /// Empty if only the number of periods is requested.
     won_at: Vec<f64>,
 }
 
@@ -169,13 +169,13 @@ impl<'a> Chain<'a> {
         csma.check()?;
         busy.check()?;
         let longest = csma.longest() as usize;
-        // The rounded means of equation (1) may lie past the start of the longest attempt by one.
+        // The rounded means of equation (1) may exceed the start of the longest attempt by one.
         let mut starts = vec![0.0; longest + 2];
         starts[0] = 1.0;
         Ok(Self { busy, starts, won_at: Vec::new() })
     }
 
-    /// All back-offs, and N_bp of equation (4).
+    /// Runs all back-offs; returns them and N_bp of equation (4).
     fn run(&mut self, csma: &Csma, reading: Reading) -> (Vec<Stage>, f64) {
         let (mut product, mut mean_start, mut weighted) = (1.0, 0.0, 0.0);
         let mut stages = Vec::new();
@@ -190,7 +190,7 @@ impl<'a> Chain<'a> {
             };
             weighted += weight * csma.mean(i);
             if i == csma.max_backoffs && self.won_at.is_empty() {
-                // How the last one ends changes nothing any more.
+                // The end of the last back-off has no effect on the number of periods.
                 break;
             }
             let window = csma.window(i);
@@ -203,12 +203,12 @@ impl<'a> Chain<'a> {
         (stages, weighted)
     }
 
-    /// The chance that another back-off begins.
+    /// Probability that another back-off begins.
     fn reached(&self) -> f64 {
         self.starts.iter().sum()
     }
 
-    /// All of the distribution at one start: equation (1).
+    /// Moves the whole distribution to one start: equation (1).
     fn gather(&mut self, elapsed: usize) {
         let all = self.reached();
         self.starts.fill(0.0);
@@ -223,8 +223,8 @@ impl<'a> Chain<'a> {
             let next = &mut next[first..=last];
             let won_at = self.won_at.get_mut(first - 1..last).unwrap_or_default();
             match self.busy {
-                // What the other arm does, without a look at each period: several of them are added
-                // to at a time.
+                // Equals the other arm without an access per period, so that the compiler can
+                // vectorise it.
                 Busy::Constant(busy) => {
                     next.iter_mut().for_each(|next| *next += p * share * busy);
                     won_at.iter_mut().for_each(|won| *won += p * share * (1.0 - busy));
@@ -250,14 +250,14 @@ impl<'a> Chain<'a> {
         while self.won_at.last().is_some_and(|p| *p == 0.0) {
             self.won_at.pop();
         }
-        // Sums of a thousand terms may pass 1 by their last bits.
+        // Sums of a thousand terms may exceed 1 by rounding errors.
         let (won, lost) = (won.min(1.0), lost.min(1.0));
         Access { stages, won, lost, periods, periods_if_won, periods_if_lost, won_at: self.won_at }
     }
 }
 
 fn rounded(mean: f64, rounding: Rounding) -> usize {
-    // The mean is not negative, and the standard library's rounding is not in `core`.
+    // The mean is not negative, and `core` lacks the standard library's rounding.
     let down = mean as usize;
     match rounding {
         Rounding::Up if (down as f64) < mean => down + 1,

@@ -1,4 +1,4 @@
-//! What the models of a path cannot answer.
+//! Errors of the path models.
 
 use alloc::boxed::Box;
 
@@ -6,53 +6,53 @@ use thiserror::Error;
 
 use crate::mptcp::prediction::ScheduleError;
 
-/// Why there is no answer. Quantities are named as their fields are.
+/// Why a model has no result. Quantities are named after their fields.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// A quantity lies outside its range.
     #[error("{what} must lie between {low} and {high}, not {value}")]
     OutOfRange {
-        /// The quantity, by the name of its field.
+        /// The name of its field.
         what: &'static str,
-        /// What it was.
+        /// The rejected value.
         value: f64,
         /// The smallest legal value.
         low: f64,
         /// The largest legal value.
         high: f64,
     },
-    /// A list that must have something in it is empty.
+    /// A required list is empty.
     #[error("{what} must not be empty")]
     Empty {
-        /// The list, by the name of its field.
+        /// The name of its field.
         what: &'static str,
     },
-    /// A queue without limit that is filled as fast as it is served, or faster.
+    /// An unlimited queue whose arrival rate is not below its service rate.
     #[error("utilisation must be below 1 for a queue without capacity, not {utilisation:.3}")]
     Unstable {
         /// lambda / mu.
         utilisation: f64,
     },
-    /// The mean over attempts that gain the channel was asked for, and none does.
+    /// The mean over successful attempts was requested, and there is none.
     #[error("busy must be below 1 in some period: the channel is never gained")]
     NeverGained,
-    /// One of a path's transmitters is at fault.
+    /// A transmitter of the path has an error.
     #[error("{direction} hop {hop}: {error}")]
     Hop {
         /// `forward` or `reverse`.
         direction: &'static str,
         /// The hop in its direction, counted from 1.
         hop: usize,
-        /// What is wrong with it.
+        /// The error of that hop.
         error: Box<ModelError>,
     },
-    /// Section VII has no answer.
+    /// An error of the schedule of section VII.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
 }
 
-/// Nothing if `value` lies in `low..=high`; no range contains NaN.
+/// Checks that `value` lies in `low..=high`; NaN never does.
 pub(super) fn within(what: &'static str, value: f64, low: f64, high: f64) -> Result<(), ModelError> {
     if (low..=high).contains(&value) {
         Ok(())

@@ -1,34 +1,34 @@
-//! Section VI-A, equations (5) to (7): one node's queue as M/M/1/K.
+//! Section VI-A, equations (5) to (7): the queue of one node as M/M/1/K.
 
 use super::error::{ModelError, within};
 use super::reading::{Occupancy, QueueTime, Reading, Seen};
 use crate::mptcp::prediction::power;
 
-/// A queue with one server. K counts the packet that is being served.
+/// A queue with one server. K includes the packet in service.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Queue {
-    /// lambda, packets per second that arrive; 0..=1e9.
+    /// lambda: packets per second that arrive; 0..=1e9.
     pub arrivals: f64,
-    /// mu, packets per second that can be served; 1e-9..=1e12.
+    /// mu: packets per second that can be served; 1e-9..=1e12.
     pub service: f64,
-    /// K, packets in the system at most; 1..=1,000,000, none for no limit.
+    /// K: largest number of packets in the system; 1..=1,000,000, `None` for no limit.
     pub capacity: Option<u32>,
 }
 
-/// What a queue comes to in the long run.
+/// Steady state of a queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occupied {
     /// rho = lambda / mu.
     pub utilisation: f64,
-    /// N_q of equation (6): packets in the system at any time, the one that is served included.
+    /// N_q of equation (6): mean number of packets in the system, including the one in service.
     pub packets: f64,
-    /// The same as a packet sees it that is let in (M11).
+    /// Mean number of packets seen by an accepted packet (M11).
     pub seen: f64,
-    /// p_K: the chance that a packet finds the queue full; 0 without limit.
+    /// p_K: probability that a packet finds the queue full; 0 without a limit.
     pub refused: f64,
-    /// T_q in seconds as the reading has it: M9, M11.
+    /// T_q in seconds according to the reading (M9, M11).
     pub time: f64,
-    /// Seconds from arrival to the end of the service, of packets that are let in:
+    /// Seconds from arrival to the end of the service for accepted packets:
     /// `N / (lambda (1 - p_K))`.
     pub sojourn: f64,
 }
@@ -46,10 +46,10 @@ impl Queue {
         }
     }
 
-    /// p_n of equation (5): the chance of `n` packets in the system; 0 beyond K.
+    /// p_n of equation (5): probability of `n` packets in the system; 0 beyond K.
     ///
     /// # Errors
-    /// A rate or capacity outside its range, a queue without limit that does not settle.
+    /// A rate or capacity is outside its range, or an unlimited queue is unstable.
     pub fn probability(&self, n: u32) -> Result<f64, ModelError> {
         self.check()?;
         let rho = self.arrivals / self.service;
@@ -59,24 +59,24 @@ impl Queue {
         if n > k {
             return Ok(0.0);
         }
-        // Counted from the likelier end no power overflows.
+        // Counting from the more likely end keeps the powers from overflowing.
         let (ratio, from_end) = if rho <= 1.0 { (rho, n) } else { (1.0 / rho, k - n) };
         Ok(power(ratio, from_end) / Sums::of(ratio, k).all)
     }
 }
 
-/// Equations (5) to (7) for `queue`. The printed mean (M1) is only taken where there is a limit:
-/// without one its second term is infinite, and the paper's own K is.
+/// Computes equations (5) to (7) for `queue`. The printed mean (M1) is only used with a limit:
+/// without one its second term is infinite, as is the paper's own K.
 ///
 /// # Errors
-/// A rate or capacity outside its range, a queue without limit that does not settle.
+/// A rate or capacity is outside its range, or an unlimited queue is unstable.
 pub fn occupied(queue: &Queue, reading: Reading) -> Result<Occupied, ModelError> {
     queue.check()?;
     let rho = queue.arrivals / queue.service;
     let (mut packets, mut seen, mut refused) = (rho / (1.0 - rho), rho / (1.0 - rho), 0.0);
     if let Some(k) = queue.capacity {
         let size = f64::from(k);
-        // A packet that is let in sees a queue of the same kind with one place less.
+        // An accepted packet sees a queue of the same kind with one place less.
         packets = mean(rho, k);
         seen = mean(rho, k - 1);
         refused = queue.probability(k)?;
@@ -96,7 +96,7 @@ pub fn occupied(queue: &Queue, reading: Reading) -> Result<Occupied, ModelError>
     Ok(Occupied { utilisation: rho, packets, seen, refused, time, sojourn })
 }
 
-/// Mean packets in a system of `k` places.
+/// Mean number of packets in a system of `k` places.
 fn mean(rho: f64, k: u32) -> f64 {
     if rho <= 1.0 {
         let sums = Sums::of(rho, k);
@@ -107,8 +107,8 @@ fn mean(rho: f64, k: u32) -> f64 {
     }
 }
 
-/// Powers of a ratio of at most 1. Added up rather than by equation (6), whose terms are
-/// differences of large numbers where rho is near 1.
+/// Sums of powers of a ratio of at most 1. Direct addition avoids equation (6), whose terms are
+/// differences of large numbers if rho is near 1.
 struct Sums {
     /// `sum r^n`
     all: f64,
@@ -124,7 +124,7 @@ impl Sums {
             sums.all += power;
             sums.weighted += f64::from(n) * power;
             power *= ratio;
-            // What a million further terms of this size come to is no longer seen.
+            // A million further terms of this size would not change the sum.
             if power < 1e-30 {
                 break;
             }

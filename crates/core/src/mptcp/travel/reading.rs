@@ -1,13 +1,13 @@
-//! Which form of equations 1 to 11 holds where the paper contradicts itself: one choice per
-//! erratum. Those of section VII are [`schedule::Reading`](super::schedule::Reading).
+//! Interpretations of equations 1 to 11 where the paper contradicts itself: one option per erratum.
+//! Those of section VII are in [`prediction::Reading`](crate::mptcp::prediction::Reading).
 //!
-//! Three errata change no number. M3 and its kin are of section VII. M4: equations (2) define
-//! conditional probabilities and (3) computes joint ones, under the same names. M5: the indices of
-//! d, c, t and f are shifted against each other; since `d = b/W` whatever its index, what they are
-//! meant to say is what they give.
+//! Three errata change no number. M3 and related ones belong to section VII. M4: equations (2)
+//! define conditional probabilities and (3) computes joint ones under the same names. M5: the
+//! indices of d, c, t and f are shifted against each other; since `d = b/W` for every index, the
+//! printed formulas give the intended values.
 
-/// The readings of sections V and VI, and of the times that section VII begins with.
-/// [`Reading::default`] corrects all, [`Reading::printed`] follows the page.
+/// The interpretations of sections V and VI, and of the times that section VII starts from.
+/// [`Reading::default`] corrects all errata, [`Reading::printed`] follows the printed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// M6, equation (1).
@@ -37,7 +37,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Sections V to VII as they stand on the page; the mean start periods are rounded down.
+    /// Sections V to VII as printed; the mean start periods are rounded down.
     pub const fn printed() -> Self {
         Self {
             start: StartPeriod::Mean(Rounding::Down),
@@ -56,17 +56,17 @@ impl Reading {
     }
 }
 
-/// M6: where the i-th back-off begins.
+/// M6: start of the i-th back-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StartPeriod {
-    /// Wherever the draws before it ended: the exact chain.
+    /// The distribution of the ends of the previous draws: the exact chain.
     #[default]
     Distribution,
-    /// At the mean k_i of equation (1), which is an index of a period only after rounding.
+    /// The mean k_i of equation (1), which is a period index only after rounding.
     Mean(Rounding),
 }
 
-/// M6: how a mean such as 4.5 or 29.5 becomes the number of a period; the paper does not say.
+/// M6: rounding of a mean such as 4.5 or 29.5 to a period number; the paper does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rounding {
     /// Down: 4.5 is 4.
@@ -76,23 +76,23 @@ pub enum Rounding {
     Up,
 }
 
-/// M2: with what weight the i-th back-off counts in equation (4).
+/// M2: weight of the i-th back-off in equation (4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StageWeights {
-    /// `b_{i-1}`, the probability of coming so far.
+    /// `b_{i-1}`, the probability that the attempt reaches it.
     #[default]
     Joint,
-    /// The product of all b_n before it, as printed, as though they were conditional.
+    /// The product of all earlier b_n, as printed, as if they were conditional.
     Product,
 }
 
-/// M7: which attempts the channel access delay is the mean of.
+/// M7: attempts over which the channel access delay is averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AccessTime {
-    /// All, those that fail too: equation (4).
+    /// All attempts, including failed ones: equation (4).
     #[default]
     Any,
-    /// Those that gain the channel.
+    /// Successful attempts.
     Won,
 }
 
@@ -102,75 +102,74 @@ pub enum Occupancy {
     /// `(K+1) rho^(K+1) / (1 - rho^(K+1))`.
     #[default]
     Corrected,
-    /// `(K+1) / (1 - rho^(K+1))`, as printed: the mean is negative. Not for a queue without limit.
+    /// `(K+1) / (1 - rho^(K+1))`, as printed: the mean is negative. Not for an unlimited queue.
     Printed,
 }
 
-/// M11: whose view of the queue equation (7) takes.
+/// M11: view of the queue in equation (7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Seen {
-    /// A packet's that is let in: N given that there is room.
+    /// The queue as seen by an accepted packet: N given that there is room.
     #[default]
     Accepted,
-    /// Anybody's at any time, as printed.
+    /// The queue at an arbitrary time, as printed.
     AnyTime,
 }
 
-/// M9: what T_q holds.
+/// M9: contents of T_q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueueTime {
-    /// `N / mu`: the wait. The packet's own service is the rest of equation (8).
+    /// `N / mu`: the waiting time. The packet's own service is the rest of equation (8).
     #[default]
     Wait,
-    /// `(N + 1) / mu`, as printed: the own service too, which (8) and (9) add again.
+    /// `(N + 1) / mu`, as printed: including the packet's own service, which (8) and (9) add again.
     Sojourn,
 }
 
-/// M10: the service that mu is the rate of.
+/// M10: service with the rate mu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Service {
-    /// All that equation (8) says a packet needs: back-off, turnaround, transmission,
-    /// acknowledgement.
+    /// All parts of equation (8): back-off, turnaround, transmission, acknowledgement.
     #[default]
     Whole,
     /// The transmission, `mu = B / (8 L)`, as printed.
     Transmission,
 }
 
-/// M12: the time of octets on the air.
+/// M12: transmission time of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OctetTime {
     /// `8 L / B`
     #[default]
     Bits,
-    /// `L / B`, as printed everywhere but in mu.
+    /// `L / B`, as printed everywhere except in mu.
     Printed,
 }
 
-/// M15: the acknowledgement's way.
+/// M15: path of the acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReturnPath {
     /// Over the reverse transmitters (data centre, R_N, ..., R_1) if they are given.
     #[default]
     Own,
-    /// As long as the way there, as equation (11) has it.
+    /// As long as the forward path, as in equation (11).
     AsForward,
 }
 
-/// M14: the payload's time in `T_i^1`.
+/// M14: transmission time of the payload in `T_i^1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FirstPacket {
-    /// Over each hop at that hop's bandwidth.
+    /// Over each hop at the bandwidth of that hop.
     #[default]
     EachBandwidth,
-    /// Over each hop at the sender's, as printed.
+    /// Over each hop at the sender's bandwidth, as printed.
     OwnBandwidth,
 }
 
-/// M13: what each further packet of a round adds to `T_e(D)`.
+/// M13: time that each further packet of a round adds to `T_e(D)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FurtherPacket {
-    /// The payload: the header is in `T_e` already.
+    /// The payload: `T_e` already contains the header.
     #[default]
     Payload,
     /// Header and payload, as printed.
@@ -180,10 +179,10 @@ pub enum FurtherPacket {
 /// M13: whether each further packet of a round waits in the sender's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BurstWait {
-    /// Yes, as printed: it is handed over when the one before it is sent, and finds what others
-    /// have queued.
+    /// Yes, as printed: it enters the queue when the previous one has been sent, behind packets of
+    /// others.
     #[default]
     Charged,
-    /// No: the round is in the queue as a whole.
+    /// No: the whole round enters the queue at once.
     Once,
 }

@@ -1,9 +1,9 @@
 //! Section VI-B, equations (8) to (11): the round-trip time of packets without payload over a path
-//! of IEEE 802.15.4 and cellular hops, and the times of data packets that section VII begins with.
+//! of IEEE 802.15.4 and cellular hops, and the times of data packets that section VII starts from.
 //!
-//! A [`Route`] names who transmits: the node D and the relays R_1 to R_N on the way to the data
-//! centre, and the data centre and the relays R_N to R_1 on the way back. Where no reverse
-//! transmitters are given, the way back takes as long as the way there (M15).
+//! A [`Route`] lists the transmitters: the node D and the relays R_1 to R_N on the way to the data
+//! centre, and the data centre and the relays R_N to R_1 on the way back. Without reverse
+//! transmitters, the way back takes as long as the way there (M15).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -16,16 +16,16 @@ use super::reading::{
 };
 use crate::mptcp::prediction::{Limits, Path};
 
-/// One hop's transmitter over IEEE 802.15.4.
+/// The transmitter of one IEEE 802.15.4 hop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CsmaLink {
     /// B_15 in bit/s; 1..=1e12.
     pub bandwidth: f64,
-    /// |BP|, seconds of a back-off period; 0..=10.
+    /// |BP|: length of a back-off period in seconds; 0..=10.
     pub backoff_period: f64,
-    /// T_turnaround, seconds from receiving to transmitting; 0..=10.
+    /// T_turnaround: time from receiving to transmitting in seconds; 0..=10.
     pub turnaround: f64,
-    /// T_MAC-ACK, seconds of the receiver's acknowledgement; 0..=10.
+    /// T_MAC-ACK: time of the receiver's acknowledgement in seconds; 0..=10.
     pub mac_ack: f64,
     /// Channel access.
     pub csma: Csma,
@@ -34,8 +34,8 @@ pub struct CsmaLink {
 }
 
 impl CsmaLink {
-    /// SUN-FSK at 100 kbit/s, as in section VIII: periods of 1.08 ms, 1 ms of turnaround, 13 octets
-    /// of acknowledgement.
+    /// SUN-FSK at 100 kbit/s, as in section VIII: back-off periods of 1.08 ms, a turnaround of 1
+    /// ms, acknowledgements of 13 bytes.
     pub fn fsk100(busy: Busy) -> Self {
         Self {
             bandwidth: 100e3,
@@ -47,8 +47,8 @@ impl CsmaLink {
         }
     }
 
-    /// O-QPSK at 250 kbit/s in the 2.4 GHz band: periods of 20 and 12 symbols of turnaround of 16
-    /// us each, 11 octets of acknowledgement with its preamble.
+    /// O-QPSK at 250 kbit/s in the 2.4 GHz band: back-off periods of 20 symbols and a turnaround of
+    /// 12 symbols of 16 us each, acknowledgements of 11 bytes including the preamble.
     pub fn oqpsk250(busy: Busy) -> Self {
         Self {
             bandwidth: 250e3,
@@ -61,55 +61,55 @@ impl CsmaLink {
     }
 }
 
-/// One hop's transmitter over a cellular network.
+/// The transmitter of one cellular hop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellularLink {
     /// B_5g in bit/s; 1..=1e12.
     pub bandwidth: f64,
-    /// Seconds that the network adds, which the paper leaves out; 0..=1000.
+    /// Delay added by the network in seconds, which the paper omits; 0..=1000.
     pub delay: f64,
 }
 
 impl CellularLink {
-    /// 10 Mbit/s, as in section VIII, and no delay.
+    /// 10 Mbit/s, as in section VIII, without delay.
     pub const fn lte() -> Self {
         Self { bandwidth: 10e6, delay: 0.0 }
     }
 }
 
-/// What a hop goes over.
+/// The link of a hop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Link {
     /// Equation (8).
     Csma(CsmaLink),
-    /// Equation (9), a multi-link node's.
+    /// Equation (9), for a multi-link node.
     Cellular(CellularLink),
 }
 
-/// A node that transmits the path's packets, among others.
+/// A node that transmits the packets of the path, among others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transmitter {
-    /// Over what.
+    /// The link.
     pub link: Link,
-    /// lambda, packets per second that it has to send, those of others included; 0..=1e9.
+    /// lambda: packets per second to send, including those of others; 0..=1e9.
     pub arrivals: f64,
-    /// K, packets in its queue at most; 1..=1,000,000, none for no limit.
+    /// K: capacity of the queue in packets; 1..=1,000,000, `None` for no limit.
     pub capacity: Option<u32>,
 }
 
-/// Octets on the air.
+/// Sizes of packets in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// HS, the headers of a packet, which is |SYN| and |ACK| too; 1..=65535.
+    /// HS: headers of a packet, also the size of SYN and ACK; 1..=65535.
     pub header: u32,
-    /// PS, the payload of a data packet; 0..=65535.
+    /// PS: payload of a data packet; 0..=65535.
     pub payload: u32,
-    /// PacketSize of section VI-A, the mean of what is in the queues; 1..=131070.
+    /// PacketSize of section VI-A: mean size of queued packets; 1..=131070.
     pub queued: u32,
 }
 
 impl Sizes {
-    /// Headers of 40 octets, and queues full of data packets.
+    /// Headers of 40 bytes, and queues that hold data packets.
     pub const fn of_payload(payload: u32) -> Self {
         Self { header: 40, payload, queued: payload.saturating_add(40) }
     }
@@ -121,23 +121,23 @@ impl Sizes {
     }
 }
 
-/// A path and what travels over it.
+/// A path and the sizes of its packets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
     /// D, R_1, ..., R_N. Not empty.
     pub forward: Vec<Transmitter>,
     /// The data centre, R_N, ..., R_1. Empty if the way back is as long as the way there.
     pub reverse: Vec<Transmitter>,
-    /// The packets.
+    /// The sizes of the packets.
     pub sizes: Sizes,
 }
 
-/// T_e(n), what a packet without payload spends at one hop, and its parts; seconds.
+/// T_e(n), the time of a packet without payload at one hop, and its parts, in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopTime {
-    /// The chain of its channel access; none over a cellular link, or from [`travel_times`].
+    /// The chain of the channel access; `None` for a cellular link, and from [`travel_times`].
     pub access: Option<Access>,
-    /// Its queue.
+    /// State of the queue.
     pub queue: Occupied,
     /// mu, packets per second.
     pub service: f64,
@@ -147,13 +147,13 @@ pub struct HopTime {
     pub back_off: f64,
     /// T_turnaround.
     pub turnaround: f64,
-    /// The headers on the air.
+    /// Transmission of the headers.
     pub transmission: f64,
     /// T_MAC-ACK.
     pub mac_ack: f64,
-    /// What a cellular network adds.
+    /// Delay of a cellular network.
     pub delay: f64,
-    /// The payload of a data packet on the air; not part of [`HopTime::total`].
+    /// Transmission of a data packet's payload; not part of [`HopTime::total`].
     pub payload: f64,
 }
 
@@ -164,20 +164,20 @@ impl HopTime {
     }
 }
 
-/// Times over a route, seconds.
+/// Times over a route in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Travel {
     /// The hops on the way to the data centre.
     pub forward: Vec<HopTime>,
-    /// The hops on the way back; empty where it is taken to be as long as the way there.
+    /// The hops on the way back; empty if it is assumed to equal the way there.
     pub reverse: Vec<HopTime>,
     /// STT, equation (10).
     pub syn: f64,
     /// ATT.
     pub ack: f64,
-    /// T_i^1: until the first data packet has arrived.
+    /// T_i^1: time until the first data packet has arrived.
     pub t_first: f64,
-    /// What each further packet of a round adds.
+    /// Additional time per further packet of a round.
     pub t_next: f64,
 }
 
@@ -187,12 +187,12 @@ impl Travel {
         self.syn + self.ack
     }
 
-    /// The chance that the channel is gained at every hop of the way there, one attempt each.
+    /// Probability that the channel is gained at every forward hop, with one attempt each.
     pub fn gained(&self) -> f64 {
         self.forward.iter().filter_map(|hop| hop.access.as_ref()).map(|access| access.won).product()
     }
 
-    /// The path as section VII wants it.
+    /// The path in the form that section VII uses.
     pub fn path(&self, limits: &Limits, loss: f64, cwnd: u32, ssthresh: u32) -> Path {
         Path {
             rtt: self.rtt(),
@@ -211,21 +211,21 @@ impl Travel {
 /// Equations (8) to (11), and T_i^1 and the time per further packet of section VII.
 ///
 /// # Errors
-/// A quantity outside the range that its field names, with its hop; a queue that does not settle;
-/// no hop.
+/// A quantity is outside the range of its field (reported with its hop), a queue is unstable, or
+/// there is no hop.
 pub fn travel(route: &Route, reading: Reading) -> Result<Travel, ModelError> {
     travel_by(route, (reading, Detail::Chains))
 }
 
-/// As [`travel`], without [`HopTime::access`], which takes most of the time.
+/// As [`travel`], without [`HopTime::access`], which takes most of the computing time.
 ///
 /// # Errors
-/// As [`travel`].
+/// As for [`travel`].
 pub fn travel_times(route: &Route, reading: Reading) -> Result<Travel, ModelError> {
     travel_by(route, (reading, Detail::Times))
 }
 
-/// Whether the chains of channel access are wanted, or their times alone.
+/// Whether to compute the chains of channel access, or only their times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Chains,
@@ -249,8 +249,8 @@ fn travel_by(route: &Route, (reading, detail): (Reading, Detail)) -> Result<Trav
         FirstPacket::EachBandwidth => forward.iter().map(|hop| hop.payload).sum(),
         FirstPacket::OwnBandwidth => first.payload * forward.len() as f64,
     };
-    // Seconds on the air or in the queue; a network's delay does not keep the sender from its next
-    // packet.
+    // Time on the air or in the queue. The delay of a network does not keep the sender from its
+    // next packet.
     let waited = match reading.burst {
         BurstWait::Charged => 0.0,
         BurstWait::Once => first.wait,
@@ -301,7 +301,7 @@ impl Link {
         }
     }
 
-    /// Seconds that `count` octets take on the air.
+    /// Seconds to transmit `count` bytes.
     fn octets(&self, count: u32, reading: OctetTime) -> f64 {
         let units = match reading {
             OctetTime::Bits => 8.0,
@@ -332,7 +332,7 @@ impl Transmitter {
             }
             Link::Cellular(link) => delay = link.delay,
         }
-        // mu has its factor of 8 in the paper too.
+        // The paper's mu contains the factor of 8, too.
         let queued = self.link.octets(sizes.queued, OctetTime::Bits);
         let service = match reading.service {
             Service::Whole => 1.0 / (back_off + turnaround + queued + mac_ack),

@@ -1,4 +1,4 @@
-//! Objective functions over the ETX.
+//! Tests of the objective functions over the ETX.
 
 use super::super::etx::Estimate;
 use super::*;
@@ -11,7 +11,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// A node 9 over the ETX, with offers at time 0.
+/// Node 9 with an ETX objective, and with offers at time 0.
 fn node(config: Config, offers: &[(u16, u16, &[u16])]) -> Router {
     let mut node = Router::node(config, 9, NodeType::Ieee802154);
     for &(rank, etx, path) in offers {
@@ -20,7 +20,7 @@ fn node(config: Config, offers: &[(u16, u16, &[u16])]) -> Router {
     node
 }
 
-/// The link to a neighbour is measured: every frame is acknowledged at that transmission.
+/// Measures the link to a neighbour: every frame is acknowledged at that transmission.
 fn measure(node: &mut Router, now: Instant, neighbour: u16, attempts: u8) {
     for _ in 0..200 {
         if node.note_transmissions(now, neighbour, attempts, true) {
@@ -33,7 +33,7 @@ fn parents(node: &Router) -> Vec<u16> {
     node.paths().iter().map(|p| p.nodes[1]).collect()
 }
 
-/// The first paths are announced upstream.
+/// Announces the first paths upstream.
 fn tell(node: &mut Router) {
     while let Some(now) = node.next_timeout().filter(|&due| due <= at(1)) {
         node.handle_timeout(now, 0);
@@ -41,7 +41,7 @@ fn tell(node: &mut Router) {
     outputs(node);
 }
 
-/// A node that hears of a detour first does not keep it for the hysteresis.
+/// A node that receives a detour first does not keep it because of the hysteresis.
 #[test]
 fn before_it_is_announced_a_path_gives_way_to_any_better_one() {
     let mut node = node(Config::default(), &[(512, 128, &[2, 1]), (256, 0, &[1])]);
@@ -55,8 +55,8 @@ fn before_it_is_announced_a_path_gives_way_to_any_better_one() {
 fn costs_and_ranks_are_those_of_the_rfcs() {
     let config = Config::default();
     let of0 = Config { objective: Objective::Of0, ..config };
-    // RFC 6719: the cost is the sum; the rank too, but at least MinHopRankIncrease more than the
-    // parent's.
+    // RFC 6719: the cost is the sum. The rank is also the sum, but at least MinHopRankIncrease
+    // above the parent's rank.
     assert_eq!(Objective::Mrhof.cost(&config, 512, 300, 128), 428);
     assert_eq!(Objective::Mrhof.rank(&config, 512, 300, 128), 768);
     assert_eq!(Objective::Mrhof.rank(&config, 512, 900, 256), 1156);
@@ -86,7 +86,7 @@ fn the_estimate_is_transmissions_for_each_acknowledged_frame() {
         let mean = sum / 20_000.0;
         assert!((mean * success - 1.0).abs() < 0.1, "{success}: {mean}");
     }
-    // Two frames lost in a row on a good link weigh more than the hysteresis.
+    // Two consecutive lost frames on a good link exceed the hysteresis.
     let mut estimate = Estimate::default();
     (0..100).for_each(|_| estimate.note(1, true));
     assert_eq!(estimate.etx(), 128);
@@ -115,8 +115,8 @@ fn a_parent_is_kept_unless_another_is_better_by_the_threshold() {
     assert_eq!(parents(&node), [3, 2]);
 }
 
-/// A direct link on which every third transmission gets through, and a relay: the ranks of both are
-/// the same.
+/// A direct link that needs three transmissions per frame, and a relay: the ranks of both are
+/// equal.
 #[test]
 fn two_good_links_are_better_than_a_bad_one() {
     let mut node = node(Config::default(), &[(256, 0, &[1]), (512, 128, &[2, 1])]);
@@ -132,7 +132,7 @@ fn two_good_links_are_better_than_a_bad_one() {
     node.handle_link_change(at(1), 0);
     assert_eq!(parents(&node), [2, 1]);
     assert_eq!(node.paths()[0].rank, 768);
-    // MAX_LINK_METRIC: over a link that is worse there is no path, while there is another.
+    // MAX_LINK_METRIC: a worse link is not used while there is another path.
     measure(&mut node, at(2), 1, 5);
     assert_eq!(parents(&node), [2]);
 }
@@ -153,12 +153,12 @@ fn a_rank_beyond_the_limit_is_no_choice() {
     assert_eq!(solicitations(&mut node, at(4)).len(), 1);
 }
 
-/// Local repair: an offer that was heard before takes the place of the parent at once, and the
-/// children learn of it.
+/// Local repair: a stored offer replaces the lost parent immediately, and the children are
+/// notified.
 #[test]
 fn other_parents_take_the_place_of_a_lost_one_at_once() {
     let config = Config { max_paths: 1, ..Config::default() };
-    // 3 has the rank that the node has.
+    // Node 3 has the same rank as this node.
     let mut node = node(config, &[(512, 128, &[2, 1]), (768, 256, &[3, 4, 1])]);
     assert_eq!(parents(&node), [2]);
     outputs(&mut node);
@@ -167,13 +167,13 @@ fn other_parents_take_the_place_of_a_lost_one_at_once() {
     let said = outputs(&mut node);
     assert!(said.iter().any(|o| matches!(o, Output::Dio(d) if d.rank == INFINITE_RANK && d.path == [9, 2])));
     assert_eq!(solicitations(&mut node, at(6)), [], "it has a path");
-    // Of the last one nothing is left: it asks.
+    // Without any offer left, the node sends a DIS.
     node.handle_neighbour_lost(at(7), 3, 0);
     assert_eq!(node.paths(), []);
     assert_eq!(solicitations(&mut node, at(8)).len(), 1);
 }
 
-/// Before the link layer gives a neighbour up, packets go elsewhere: the node's own and those of
+/// Before the link layer reports a neighbour as lost, packets avoid it: those of this node and of
 /// others.
 #[test]
 fn packets_avoid_a_link_that_fails() {
@@ -197,7 +197,7 @@ fn packets_avoid_a_link_that_fails() {
     assert_eq!(up(&node, 20, 1), Some((other, 1)));
     assert_eq!(up(&node, 20, 0).map(|hop| hop.0), Some(other));
     assert_eq!(up(&node, 9, 0).map(|hop| hop.0), Some(other));
-    // It works again; and after a while of silence one lost frame is enough.
+    // The link works again. After a silence, one lost frame suffices.
     node.note_transmissions(at(3), first, 1, true);
     assert_eq!(up(&node, 20, 1), Some((first, 1)));
     node.note_transmissions(at(4), first, 4, false);
@@ -207,9 +207,9 @@ fn packets_avoid_a_link_that_fails() {
     assert_eq!(up(&node, 20, 1), Some((other, 1)));
 }
 
-/// Only links that could make a better path, or that a path uses, are probed; often until they are
-/// measured, then rarely. A unicast DIO, as a probe is, tells of one path, and takes none of the
-/// others back.
+/// Only links that a path uses or that could make a better path are probed: often until they are
+/// measured, then rarely. A probe is a unicast DIO, which announces one path and withdraws no
+/// other.
 #[test]
 fn a_probe_takes_no_other_path_back() {
     let mut node = node(Config::default(), &[(512, 128, &[2, 1]), (512, 256, &[2, 3, 1])]);
@@ -234,8 +234,8 @@ fn a_second_withdrawal_counts_too() {
     }
 }
 
-/// Where the parent's own path leads is no reason to speak, and an ETX that wavers none to change
-/// it.
+/// A change of the parent's path beyond the parent causes no announcement, and a varying ETX does
+/// not change the path.
 #[test]
 fn another_tail_of_the_same_parent_is_no_news() {
     let mut node = node(Config::default(), &[(512, 256, &[2, 3, 1])]);
@@ -248,8 +248,8 @@ fn another_tail_of_the_same_parent_is_no_news() {
     }
 }
 
-/// However many frames were lost while the only parent was away, it is a parent as soon as it is
-/// heard again.
+/// An only parent that was absent becomes a parent again when it is heard, regardless of the number
+/// of lost frames.
 #[test]
 fn a_parent_that_returns_is_a_parent_again() {
     for objective in [Objective::Mrhof, Objective::Of0] {
@@ -271,7 +271,7 @@ fn a_parent_that_returns_is_a_parent_again() {
 
 #[test]
 fn links_that_could_be_better_are_probed() {
-    // By way of 4 the path could not be better even over a perfect link.
+    // A path over node 4 could not be better even over a perfect link.
     let mut node =
         node(Config::default(), &[(256, 0, &[1]), (512, 128, &[2, 1]), (1024, 600, &[4, 6, 7, 1])]);
     measure(&mut node, at(0), 1, 3);
@@ -315,7 +315,7 @@ fn networks_build_paths_over_the_etx() {
         net.check();
         net.run(3600);
         net.check();
-        // A relay dies; what its neighbours send it is not acknowledged.
+        // A relay fails; frames of its neighbours to it are not acknowledged.
         net.routers.remove(&2);
         net.run(600);
         assert!(net.paths(5).iter().flatten().all(|&n| n != 2), "{:?}", net.paths(5));
@@ -329,15 +329,16 @@ fn uniform(state: &mut u32) -> f64 {
     f64::from(*state >> 8) / f64::from(1 << 24)
 }
 
-/// Leaves, intervals after the first four, and Imax in units of Imin.
+/// Number of leaves, number of intervals after the first four, and Imax in units of Imin.
 const LEAVES: u16 = 8;
 const INTERVALS: u64 = 40;
 const DOUBLINGS: u8 = 4;
 const IMAX: f64 = 16.0;
 
 /// A model of RFC 6206 that shares only the topology with the implementation: a root, relays that
-/// hear it, and leaves that hear all relays. `begins` has the beginnings of their timers, in this
-/// order. Times in units of Imin. Messages of all, and those of leaves.
+/// hear it, and leaves that hear all relays. `begins` has the start times of their timers, in this
+/// order. Times are in units of Imin. Returns the number of messages of all nodes, and of the
+/// leaves.
 fn model(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
     let end = IMAX * (INTERVALS as f64 + 2.0);
     let mut times = |begin: f64, suppressors: &[f64]| {
@@ -361,7 +362,7 @@ fn model(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
     (late(&root) + late(&heard) + leaves, leaves)
 }
 
-/// The same with routers: numbers 2 and on are relays, those from 100 on leaves.
+/// The same experiment with routers: numbers from 2 are relays, numbers from 100 are leaves.
 fn routers(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
     let config = Config {
         redundancy: k,
@@ -439,8 +440,8 @@ fn dios_follow_the_trickle_algorithm() {
             let case = std::format!("k {k}, {relays} neighbours: {sent:?} sent, {expected:?} expected");
             std::println!("{case}");
             assert!((sent.0 / expected.0 - 1.0).abs() < 0.05, "{case}");
-            // The leaves are those that suppression silences. They hear the same relays, so chance
-            // is judged by whole runs.
+            // The leaves are the nodes that suppression silences. They hear the same relays, so the
+            // statistical tolerance applies to whole runs.
             let chance = 3.0 * f64::sqrt(squares);
             assert!((sent.1 - expected.1).abs() <= chance.max(0.05 * expected.1), "{case}, ±{chance:.0}");
         }

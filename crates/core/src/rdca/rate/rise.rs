@@ -1,71 +1,72 @@
-//! The controlled phase: a rate that rises (Algorithm 2 lines 5 to 10).
+//! The rate increase of the controlled phase (Algorithm 2 lines 5 to 10).
 
 use super::{MOST_RATE, TICK, intervals};
 use crate::rdca::config::{Acceleration, Caution, SenderConfig, Withhold};
 use crate::time::{Duration, Instant};
 
-/// A rate that rises.
+/// A rate that increases with time.
 #[derive(Clone, Debug)]
 pub(super) struct Rise {
-    /// Octets per second.
+    /// The current rate in bytes per second.
     pub rate: u32,
-    /// The rate after the last cut.
+    /// The rate after the last reduction.
     from: u32,
-    /// Up to when it has risen.
+    /// The time up to which the increase was applied.
     raised: Instant,
-    /// Since when nothing speaks against it.
+    /// Time since when there was no sign of congestion.
     calm: Instant,
-    /// The rate at which the network was in trouble; 0: it never was.
+    /// The rate at which the network was disturbed; 0 if it never was.
     ceiling: u32,
-    /// When a path broke last; [`Instant::FAR_FUTURE`]: never.
+    /// When a path last broke; [`Instant::FAR_FUTURE`] if never.
     broke: Instant,
 }
 
-/// Nanoseconds.
+/// Nanoseconds per second.
 const SECOND: u128 = 1_000_000_000;
 
-/// A span in which it rises at one speed.
+/// A time span in which the rate increases at one speed.
 struct Stretch {
     every: Duration,
     step: u64,
     ends: Instant,
-    /// The rate at which it ends, too.
+    /// The span also ends at this rate.
     below: u64,
 }
 
 impl Rise {
-    /// From `rate` on.
+    /// Starts an increase at `rate`.
     pub(super) const fn new(now: Instant, rate: u32) -> Self {
         Self { rate, from: rate, raised: now, calm: now, ceiling: 0, broke: Instant::FAR_FUTURE }
     }
 
-    /// A new rate; the ceiling stays.
+    /// Sets a new rate; the ceiling stays.
     pub(super) fn set(&mut self, now: Instant, rate: u32) {
         *self = Self { ceiling: self.ceiling, broke: self.broke, ..Self::new(now, rate) };
     }
 
-    /// There was trouble at this rate.
+    /// Sets the rate at which the network was disturbed.
     pub(super) fn beware(&mut self, ceiling: u32) {
         self.ceiling = ceiling;
     }
 
-    /// A path broke at `now`, at this rate.
+    /// Notes that a path broke at `now`, at this rate.
     pub(super) fn broken(&mut self, now: Instant, ceiling: u32) {
         self.beware(ceiling);
         self.broke = now;
     }
 
-    /// Whether the last trouble is a broken path, or losses that follow one.
+    /// Whether the last disturbance was a broken path, or losses that followed one.
     fn breaks(&self, caution: &Caution) -> bool {
         self.calm >= self.broke && self.calm.saturating_since(self.broke) < caution.after_break
     }
 
-    /// How long nothing has spoken against it.
+    /// Time since the last sign of congestion.
     pub(super) fn calm_for(&self, now: Instant) -> Duration {
         now.saturating_since(self.calm)
     }
 
-    /// A loss was reported, of packets that wait or not.
+    /// Delays the increase after a reported loss; `delayed` tells whether packets are queued on the
+    /// path.
     pub(super) fn withhold(&mut self, now: Instant, config: &SenderConfig, rtt: Duration, delayed: bool) {
         match config.withhold {
             Withhold::RoundTrip if delayed => {
@@ -76,22 +77,25 @@ impl Rise {
         }
     }
 
-    /// The rate was not used until now: it does not rise for it, and that was no calm.
+    /// Notes that the rate was not used until `now`: unused time neither increases the rate nor
+    /// counts as calm.
     pub(super) fn pause(&mut self, now: Instant) {
         self.calm += now.saturating_since(self.raised);
         self.raised = self.raised.max(now);
     }
 
-    /// The same, where nothing could be sent: nobody knows what the network carries by now.
+    /// Restarts the calm time after a period in which nothing could be sent: the capacity of the
+    /// network is unknown now.
     pub(super) fn anew(&mut self, now: Instant) {
         self.pause(now);
         self.calm = now;
     }
 
-    /// The rise up to `now`, one stretch after the other.
+    /// Applies the increase up to `now`, one span after the other.
     pub(super) fn advance(&mut self, now: Instant, config: &SenderConfig, rtt: Duration) {
         let doublings = config.acceleration.map_or(0, |acceleration| acceleration.doublings);
-        // A turn for each stage, for what is slower, before and after it, and for a rest.
+        // One iteration for each stage, for the slower range, before and after it, and for a
+        // remainder.
         for _ in 0..u64::from(doublings) + 5 {
             let Stretch { every, step, ends, below } = self.stretch(config, rtt);
             if now < self.raised + every {
@@ -107,7 +111,8 @@ impl Rise {
 
     fn stretch(&self, config: &SenderConfig, rtt: Duration) -> Stretch {
         let rate = u64::from(self.rate);
-        // A channel that broke down is tried slowly at first when the caution is over.
+        // After a broken path, the acceleration restarts at its slowest stage when the cautious
+        // time ends.
         let (mut below, mut since) = (u64::MAX, self.calm);
         if let Some(caution) = config.caution {
             let share = |percent: u8| u64::from(self.ceiling) * u64::from(percent) / 100;
@@ -127,8 +132,8 @@ impl Rise {
         }
         let Acceleration { after, doublings, .. } =
             config.acceleration.unwrap_or(Acceleration { after: Duration::MAX, doublings: 0, part: None });
-        // What a rise has done is known a round trip later. The paper's interval is the same for
-        // all.
+        // The effect of an increase is known only one round trip later. The paper uses one interval
+        // for all senders.
         let (after, last) = (after.max(rtt).max(TICK), u64::from(doublings.min(16)));
         let stage = intervals(self.raised, since, after).min(last);
         let ends = if stage < last { since + after * (stage + 1) } else { Instant::FAR_FUTURE };
@@ -136,7 +141,7 @@ impl Rise {
         Stretch { every, step, ends, below }
     }
 
-    /// How many octets per second the rate rises in how long.
+    /// Returns the interval between two increases and the increase in bytes per second.
     fn speed(&self, config: &SenderConfig, stage: u64) -> (Duration, u64) {
         let every = config.raise_every.max(TICK);
         match config.acceleration.and_then(|acceleration| acceleration.part) {

@@ -1,4 +1,4 @@
-//! What a sender is wary of, and when.
+//! Tests of the cautious range and of rate reductions.
 
 use anabranch_wire::rdca::{Ranges, Seq};
 
@@ -19,7 +19,7 @@ fn snack(missing: u32, share: u32) -> Snack {
     Snack { report: report(100_000, share), missing: ranges }
 }
 
-/// A sender that has come to 3000 octets a second, ten packets, and has sent for a while.
+/// A sender that has reached 3000 bytes per second (ten packets) and has sent for a while.
 fn at_ten_a_second(config: &SenderConfig) -> RateControl {
     let mut control = RateControl::new(at(0), config, Duration::from_millis(50));
     control.notified(at(0), config, &report(100_000, 0), false);
@@ -28,7 +28,7 @@ fn at_ten_a_second(config: &SenderConfig) -> RateControl {
 }
 
 fn ours() -> SenderConfig {
-    // So that nothing but what is tested moves the rate.
+    // Without a rate increase, so that only the tested event changes the rate.
     SenderConfig { raise_step: 0, ..SenderConfig::default() }
 }
 
@@ -67,10 +67,10 @@ fn the_rate_stays_below_that_of_a_broken_path_for_a_minute() {
         control.grow(at(4000 + 1000 * seconds), &config, true);
         control.rate(&config)
     };
-    // 85 % of 3000 octets a second is soon reached.
+    // 85 % of 3000 bytes per second is soon reached.
     assert!((2550..=2700).contains(&after(30)), "{}", after(30));
     assert!((2550..=3150).contains(&after(60)), "{}", after(60));
-    // Then 1/32, 2/32, 4/32, 8/32 of 2100 in the first four seconds: 15 in all.
+    // Then 1/32, 2/32, 4/32, 8/32 of 2100 in the first four seconds: 15/32 in total.
     assert!((3500..=3700).contains(&after(64)) && after(75) > 6000, "{} {}", after(64), after(75));
 }
 
@@ -85,8 +85,8 @@ fn nothing_rises_while_nothing_can_be_sent() {
     assert!(control.rate(&config) <= before + 80, "{before} {}", control.rate(&config));
 }
 
-/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second, and caution
-/// for a minute.
+/// The rate this number of seconds after a SNACK, with an increase of 100 bytes per second in each
+/// second and a cautious time of one minute.
 fn seconds_after(snack: &Snack, seconds: u64) -> u32 {
     let ours = SenderConfig::default();
     let caution = ours.caution.map(|caution| Caution { lasts: Duration::from_secs(60), ..caution });
@@ -103,7 +103,7 @@ fn a_rise_with_any_interval_stays_below_the_greatest_rate() {
         let config = SenderConfig { raise_every: Duration::from_nanos(nanos), ..SenderConfig::default() };
         let mut control = at_ten_a_second(&config);
         for packet in 0..1000 {
-            // A packet each microsecond, which the sink confirms: a rate far above any real one.
+            // One packet per microsecond, confirmed by the sink: a rate far above any real one.
             let now = at(5000) + Duration::from_micros(packet);
             control.sends(now);
             control.notified(now, &config, &report(1, 0), false);
@@ -123,17 +123,18 @@ fn many_losses_slow_the_rise_and_single_ones_do_not() {
     let rises =
         |missing, from, to| seconds_after(&snack(missing, 0), to) - seconds_after(&snack(missing, 0), from);
     assert!((395..=405).contains(&rises(2, 2, 6)), "{}", rises(2, 2, 6));
-    // 3000 is within 85 to 105 % of itself: 100/32 a second.
+    // 3000 is within 85 to 105 % of itself: the increase is 100/32 bytes per second.
     assert!((10..=14).contains(&rises(3, 2, 6)), "{}", rises(3, 2, 6));
-    // After a minute it is forgotten.
+    // The caution ends after a minute.
     assert!((395..=405).contains(&rises(3, 70, 74)), "{}", rises(3, 70, 74));
 }
 
 #[test]
 fn the_slow_rise_is_around_the_share() {
-    // 250 ms: 1200 octets a second. From there it rises slowly, though this sender used 3000.
+    // 250 ms: 1200 bytes per second. From there the increase is slow, although this sender used
+    // 3000 bytes per second.
     assert!((1200..=1220).contains(&seconds_after(&snack(3, 250_000), 5)), "no more than the share");
-    // 60 ms: 5000 octets a second. To 85 % of it the rise is fast.
+    // 60 ms: 5000 bytes per second. Up to 85 % of it the increase is fast.
     let fast = seconds_after(&snack(3, 60_000), 10);
     assert!((3890..=4010).contains(&fast), "{fast}");
     let slow = seconds_after(&snack(3, 60_000), 30) - seconds_after(&snack(3, 60_000), 20);

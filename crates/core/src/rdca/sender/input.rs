@@ -1,4 +1,4 @@
-//! What the sink says.
+//! Handling of messages from the sink.
 
 use anabranch_wire::rdca::{
     Expected, Incarnation, Message, Range, Ranges, Refuse, RefuseReason, Reply, Report, Snack, StreamId,
@@ -14,7 +14,7 @@ use crate::rdca::trip::{LONGEST_RTT, as_micros, micros, time_stamp};
 use crate::time::{Duration, Instant};
 
 impl Sender {
-    /// A datagram from the sink.
+    /// Handles a datagram from the sink.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &Bytes) {
         let stream = if let State::Open(stream) = self.state { stream } else { StreamId(0) };
         match self.config.header.decode(datagram, Expected { stream, ..Expected::default() }) {
@@ -23,7 +23,7 @@ impl Sender {
         }
     }
 
-    /// The same, read already.
+    /// Handles a decoded message from the sink.
     pub fn handle_message(&mut self, now: Instant, message: &Message) {
         let known = match (message, self.state) {
             (Message::Reply(reply), State::Opening { .. }) => self.handle_reply(now, reply),
@@ -69,13 +69,13 @@ impl Sender {
         self.next_send = now;
         (self.since_idle, self.since_confirm, self.tell_rtt) = (0, 0, TELL_RTT);
         if self.config.handshake == HandshakeRtt::Own {
-            // The request may have waited until a route was found. The first packet asks for an
-            // answer, which measures the round trip again.
+            // The request may have been queued during a route search. The first packet requests an
+            // answer, which measures the round-trip time again.
             self.since_confirm = u32::MAX;
         }
         (self.hearing, self.probes) = (Hearing::Silent, 0);
         self.events.push_back(SenderEvent::Opened);
-        // Nothing to send, and the application has closed: the sink is told so by a probe.
+        // The application has closed without unsent data: a probe tells the sink.
         self.probe_at = (self.closing == Closing::Yes && self.queue.unsent() == 0).then_some(now);
         true
     }
@@ -86,7 +86,7 @@ impl Sender {
                 self.begin_anew(now);
                 true
             }
-            // There may be room later; the request is repeated as if there had been no answer.
+            // There may be space later; the request is repeated as if there had been no answer.
             (RefuseReason::NoRoom, State::Opening { .. }) => Incarnation(refuse.answers) == self.incarnation,
             (RefuseReason::Version, State::Opening { .. })
                 if Incarnation(refuse.answers) == self.incarnation =>
@@ -98,8 +98,8 @@ impl Sender {
         }
     }
 
-    /// The sink has forgotten the stream. Nobody knows what of it was delivered; what was not sent
-    /// goes into a new one.
+    /// Starts a new stream after the sink has lost the old one. What the sink delivered of the sent
+    /// packets is unknown; the unsent packets go into the new stream.
     fn begin_anew(&mut self, now: Instant) {
         if self.closing == Closing::Yes && self.queue.unsent() == 0 {
             return self.finish(Outcome::SinkLost);
@@ -135,9 +135,9 @@ impl Sender {
         }
     }
 
-    /// What every word of the sink says.
+    /// Handles the report that every message of the sink contains.
     fn handle_report(&mut self, now: Instant, report: &Report) {
-        // Somebody who confirms what was never sent is not the sink.
+        // A confirmation of a packet that was never sent does not come from the sink.
         if self.queue.next_unsent().lt(report.next) {
             self.counters.strange += 1;
             return;
@@ -171,27 +171,29 @@ impl Sender {
         self.probe_at = (closing || !all_there).then_some(now + wait);
     }
 
-    /// Pauses for as long as packets wait on the way.
+    /// Pauses for as long as packets are queued on the path.
     fn drain(&mut self, now: Instant, echo: TimeStamp) {
         if let (Drain::OwnPart, Some(base)) = (self.config.drain, self.base_rtt()) {
             let last = micros(time_stamp(now).since(echo).max(0).unsigned_abs());
             let waiting = (self.rate.rtt.max(last) - base).min(LONGEST_PAUSE);
-            // Senders that are told together must not go on together.
+            // Senders notified together must not resume at the same time.
             let phase = self.next_send.saturating_since(now).min(self.rate.spacing(&self.config));
             self.next_send = self.next_send.max(now + waiting + phase);
         }
     }
 
-    /// The average round trip, by the sink, and by this clock alone if that is to be trusted: what
-    /// the sink knows of the base is what it was told last.
+    /// Sets the average round-trip time: the sink's value, limited by the sample of the own clock
+    /// if that is trusted. The sink's base can be out of date, since it is the last value that this
+    /// sender reported.
     fn set_rtt(&mut self, now: Instant, report: &Report) {
         let sample = time_stamp(now).since(report.echo);
         let own = self.config.handshake == HandshakeRtt::Own && sample > 0;
         self.rate.set_rtt(if own { report.rtt.min(sample.unsigned_abs()) } else { report.rtt });
     }
 
-    /// A round trip on this clock alone. What packets wait is no part of the base: `delayed` is the
-    /// round trip with it by the sink, which knows the base that it was told.
+    /// Measures a round-trip time with the own clock only. Queueing delay is no part of the base:
+    /// `delayed` is the sink's round-trip time including it, from which the known base is
+    /// subtracted.
     fn measure(&mut self, now: Instant, echo: TimeStamp, delayed: Option<u32>) {
         let sample = time_stamp(now).since(echo);
         if sample <= 0 {
@@ -204,16 +206,15 @@ impl Sender {
         self.tell_rtt = self.tell_rtt.max(1);
     }
 
-    /// Within the packets that the sink's receive rate is made of, the application had nothing to
-    /// send.
+    /// Whether the application had nothing to send within the packets of the sink's receive rate.
     pub(super) fn is_application_limited(&self) -> bool {
         self.since_idle < WINDOW as u32
     }
 }
 
-/// Packets at the beginning that bear the round trip: so many are not all lost.
+/// Number of first packets that contain the round-trip time, several in case of losses.
 const TELL_RTT: u8 = 4;
-/// No queue is drained for longer.
+/// Upper limit of a pause for draining a queue.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// A route is what was measured within this time and as much before.
+/// The base is the minimum over this time and an equal time before it, since routes change.
 const ROUTE: Duration = Duration::from_secs(4);

@@ -1,4 +1,4 @@
-//! What is sent, and when.
+//! Transmission: messages to send and their times.
 
 use anabranch_wire::rdca::{Data, Gone, Header, Message, Probe, Ranges, Request, StreamId, VERSION};
 
@@ -8,7 +8,7 @@ use crate::rdca::trip::{as_micros, time_stamp};
 use crate::time::{Duration, Instant};
 
 impl Sender {
-    /// The next datagram to send.
+    /// Returns the next datagram to send, if any.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Message> {
         if let Some(stream) = self.word.reset.take() {
             self.counters.control += 1;
@@ -23,7 +23,7 @@ impl Sender {
         }
     }
 
-    /// When [`Sender::handle_timeout`] is to be called.
+    /// Returns when to call [`Sender::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Idle | State::Closed => None,
@@ -37,14 +37,14 @@ impl Sender {
         }
     }
 
-    /// Time has passed.
+    /// Handles the timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
             State::Opening { due, tries } if due <= now && tries >= self.config.request_tries.max(1) => {
                 self.finish(Outcome::NoAnswer);
             }
             State::Open(_) if self.probe_at.is_some_and(|at| at <= now) => match self.path {
-                // No probe goes where no packet does.
+                // A probe cannot arrive over a broken path either.
                 Path::Broken { until, .. } if until > now => self.probe_at = Some(until + self.answer_wait()),
                 _ => self.probe(now),
             },
@@ -81,7 +81,7 @@ impl Sender {
         Some(Message::Probe(Probe { stream, end: self.queue.next_unsent(), time: time_stamp(now), last }))
     }
 
-    /// Nothing was heard for too long (erratum H12).
+    /// Sends a probe after too long a silence of the sink (erratum H12).
     fn probe(&mut self, now: Instant) {
         if self.probes >= self.config.probe_tries.max(1) {
             return self.finish(Outcome::NoAnswer);
@@ -96,12 +96,13 @@ impl Sender {
         }
     }
 
-    /// How long an answer may take.
+    /// How long to wait for an answer.
     pub(super) fn answer_wait(&self) -> Duration {
         (self.rate.rtt * 2 + self.config.least_wait).max(LEAST_PROBE)
     }
 
-    /// A packet, if rate and window allow one: `SN_curr - SN_last < W_pkt` (section 3.1).
+    /// Returns a data packet if rate and window permit one: `SN_curr - SN_last < W_pkt` (section
+    /// 3.1).
     fn data(&mut self, now: Instant, stream: StreamId) -> Option<Message> {
         self.polled = now;
         if self.hearing == Hearing::Standby || self.path.held_until() > now {
@@ -150,9 +151,9 @@ impl Sender {
         }))
     }
 
-    /// The last packet asks, the last repetition, one in
-    /// [`crate::rdca::SenderConfig::confirm_every`], a lone one, which would be asked for by a
-    /// probe, and one in half a queue that only the sink's word empties.
+    /// Whether the packet requests a confirmation. These packets do: the last packet, the last
+    /// retransmission, one in [`crate::rdca::SenderConfig::confirm_every`], an isolated packet
+    /// (which saves a probe), and one in half a queue that only confirmations empty.
     fn asks_to_confirm(&mut self, now: Instant, last: bool, last_repetition: bool) -> bool {
         self.since_confirm = self.since_confirm.saturating_add(1);
         let regular = self.config.confirm_every.is_some_and(|every| self.since_confirm >= every);
@@ -161,7 +162,7 @@ impl Sender {
             last || last_repetition && self.closing == Closing::Yes || regular || lone || self.needs_word();
         if confirm {
             self.since_confirm = 0;
-            // The printed header has no room for the question.
+            // The header as printed in the paper has no flag for the request, so a probe follows.
             self.word.probe |= self.config.header == Header::Printed;
         }
         confirm
@@ -173,12 +174,12 @@ impl Sender {
         self.base_rtt().filter(|_| tells).map(as_micros)
     }
 
-    /// When the next packet may go: one interval after this one was allowed, if that was less than
-    /// an interval ago.
+    /// Sets when the next packet may be sent: one interval after this packet was allowed, if it is
+    /// late by less than an interval.
     fn space(&mut self, now: Instant) {
         let spacing = self.rate.spacing(&self.config);
         let since = now.saturating_since(self.next_send);
-        // A late timer is made good for one packet, so that the rate is kept.
+        // A late timer is compensated for one packet, which keeps the average rate without a burst.
         self.next_send = if since < spacing && self.rate.phase() == Phase::Controlled {
             self.next_send + spacing
         } else {
@@ -198,7 +199,7 @@ impl Sender {
         }
     }
 
-    /// When the next packet may be sent, if one waits.
+    /// Returns when the next packet may be sent, if one is waiting.
     fn data_at(&self) -> Option<Instant> {
         if self.queue.unsent() + self.queue.wanted() == 0 || self.hearing == Hearing::Standby {
             return None;

@@ -1,87 +1,88 @@
-//! What a sink tells its owner.
+//! Events and counters of a sink.
 
 use anabranch_wire::rdca::{Range, Seq};
 use bytes::Bytes;
 
-/// A sender, as the sink's owner names it: an address's number.
+/// Identifies a sender for the sink's owner: a number for its address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PeerId(pub u64);
 
-/// How a stream ended at the sink.
+/// The reason why a stream ended at the sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEnd {
-    /// The sender has closed it, and every packet was delivered or reported as gone.
+    /// The sender has closed the stream, and every packet was delivered or reported as lost.
     Complete,
-    /// The sender has given it up.
+    /// The sender has aborted the stream.
     Reset,
-    /// The sender began anew: it has restarted, or took this sink for restarted.
+    /// The sender started a new stream: it has restarted, or it assumed that the sink had
+    /// restarted.
     Replaced,
     /// The sender was silent for too long ([`SinkConfig::idle`](crate::rdca::SinkConfig::idle)).
     Idle,
-    /// The owner has given it up ([`Sink::abort`](crate::rdca::Sink::abort)).
+    /// The owner has aborted the stream ([`Sink::abort`](crate::rdca::Sink::abort)).
     Aborted,
 }
 
-/// What the sink tells its owner, in order.
+/// An event for the sink's owner; events come in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SinkEvent {
-    /// A stream begins; its first packet will be `first`.
+    /// A stream was opened; its first packet will be `first`.
     Opened {
-        /// From whom.
+        /// The sender.
         peer: PeerId,
-        /// The first packet.
+        /// The number of the first packet.
         first: Seq,
     },
-    /// What the application wrote next, once all of it is there. Between two of one stream no
-    /// packet is left out but those of [`SinkEvent::Gone`].
+    /// The next data of the application, complete. Between two such events of a stream, only
+    /// packets reported by [`SinkEvent::Gone`] are missing.
     Packet {
-        /// From whom.
+        /// The sender.
         peer: PeerId,
-        /// The number of its packet, or of the first that it was cut into.
+        /// The number of the packet, or of the first packet of fragmented data.
         seq: Seq,
-        /// What the application wrote.
+        /// The data that the sending application wrote.
         payload: Bytes,
     },
-    /// These packets are lost: the sender does not retain them any more, and tells its own
-    /// application the same; or they are pieces of data of which another is lost.
+    /// These packets are lost. The sender no longer has them and reports the same range to its own
+    /// application, or they are fragments of data of which another fragment is lost.
     Gone {
-        /// From whom.
+        /// The sender.
         peer: PeerId,
-        /// Which.
+        /// The lost packets.
         range: Range,
     },
-    /// The stream is over.
+    /// The stream has ended.
     Ended {
-        /// From whom.
+        /// The sender.
         peer: PeerId,
-        /// How.
+        /// The reason.
         end: StreamEnd,
-        /// The packet that would have been next. What was held beyond is thrown away.
+        /// The number of the next packet in order. Held packets after it are discarded.
         next: Seq,
     },
 }
 
-/// What a sink has counted.
+/// Event counts of a sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SinkCounters {
-    /// Datagrams that cannot be read.
+    /// Datagrams that cannot be decoded.
     pub malformed: u64,
-    /// Messages that belong to no stream, or come from the wrong side.
+    /// Messages that belong to no stream, or of a type that only a sink sends.
     pub strange: u64,
-    /// Packets that came for the first time.
+    /// Packets received for the first time.
     pub packets: u64,
-    /// Packets that came again.
+    /// Packets received again.
     pub duplicates: u64,
-    /// Packets for which there was no room.
+    /// Packets dropped for lack of space.
     pub no_room: u64,
-    /// Messages sent.
+    /// Replies sent.
     pub replies: u64,
-    /// Messages sent.
+    /// SNACKs sent.
     pub snacks: u64,
-    /// Messages sent.
+    /// Congestion notifications sent.
     pub congestions: u64,
-    /// Messages sent.
+    /// Confirmations sent.
     pub confirms: u64,
-    /// Messages sent.
+    /// Refusals sent.
     pub refusals: u64,
 }

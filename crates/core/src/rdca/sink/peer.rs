@@ -1,4 +1,4 @@
-//! One sender as the sink knows it.
+//! State of one sender at the sink.
 
 use anabranch_wire::rdca::{Incarnation, Message, Reply, Seq, StreamId, TimeStamp};
 
@@ -8,31 +8,32 @@ use crate::rdca::reorder::Pool;
 use crate::rdca::stream::{Common, Stream};
 use crate::time::{Duration, Instant};
 
-/// A stream that was asked for, until data comes on it.
+/// A requested stream on which no data has arrived yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub incarnation: Incarnation,
     pub id: StreamId,
     pub first: Seq,
-    /// What the sender's clock said, and when.
+    /// The time stamp of the request and its arrival time.
     pub clock: (TimeStamp, Instant),
 }
 
 #[derive(Debug)]
 pub(super) struct Peer {
     pub id: PeerId,
-    /// A request makes no stream yet: it may be an old one that comes late, and must not end the
-    /// present one. Data with the number that was given in answer cannot be.
+    /// A request alone does not create a stream: it may be an old request that arrives late, which
+    /// must not end the present stream. Data with the stream number of the reply proves that the
+    /// request was new.
     pub asked: Option<Asked>,
     pub stream: Option<Stream>,
     pub reply: Option<Reply>,
     pub heard: Instant,
-    /// It stands in the queue of those that have something to say.
+    /// Whether the peer is in the queue of peers with pending messages.
     pub queued: bool,
 }
 
 impl Peer {
-    /// When it is forgotten if nothing is heard of it.
+    /// When the peer is forgotten unless a message arrives.
     pub(super) fn expires(&self, config: &SinkConfig) -> Instant {
         self.heard
             + match &self.stream {
@@ -62,8 +63,8 @@ impl Peer {
             return Some(Message::Reply(reply));
         }
         let stream = self.stream.as_mut()?;
-        // A SNACK confirms, too, and a notification does. Whoever asked is answered by the first of
-        // them.
+        // A SNACK or a notification also confirms, so the first of them answers a request for a
+        // confirmation.
         if let Some(snack) = stream.snack(now, config, common, pool) {
             counters.snacks += 1;
             stream.owes.confirm = false;
@@ -82,5 +83,5 @@ impl Peer {
     }
 }
 
-/// A request on which no data follows is forgotten after so long.
+/// How long a request without following data is kept.
 const ASKED: Duration = Duration::from_secs(30);

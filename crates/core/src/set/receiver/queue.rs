@@ -1,4 +1,4 @@
-//! Who waits for a node that is busy: first come, first served, and senders in turn.
+//! Queue of requests to a busy node: first come, first served, and senders take turns.
 
 use alloc::collections::VecDeque;
 use core::num::NonZeroU64;
@@ -7,28 +7,27 @@ use anabranch_wire::set::TransferId;
 
 use crate::time::{Duration, Instant};
 
-/// Who has not asked for so long does not wait any more.
+/// Time without a repeated request after which a transfer leaves the queue.
 const FORGOTTEN: Duration = Duration::from_secs(30);
-/// A free node waits so long for the first in the queue: longer than the longest pause between two
-/// of its requests.
+/// Time for which a free node is reserved for the first transfer in the queue: longer than the
+/// longest pause between its requests.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Identity of a sender, as the driver of a node has verified it. The number means nothing to the
-/// core.
+/// Identity of a sender, verified by the driver of the node. The number has no meaning in the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SenderId(NonZeroU64);
 
 impl SenderId {
-    /// The identity with this number. 0 and 1 are the same.
+    /// The identity with this number. 0 and 1 are the same identity.
     pub fn new(number: u64) -> Self {
         Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
     }
 }
 
-/// Transfers that were told to come again.
+/// Transfers that were told to ask again.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Those who wait, at most.
+    /// Largest number of waiting transfers.
     most: usize,
     waiting: VecDeque<Waiting>,
 }
@@ -36,24 +35,25 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct Waiting {
     transfer: TransferId,
-    /// Whose it is. A sender without an identity counts as another one for each of its transfers.
+    /// Sender of the transfer. A sender without an identity counts as a different one for each
+    /// transfer.
     sender: Option<SenderId>,
-    /// When it last asked.
+    /// Time of its last request.
     asked: Instant,
-    /// It has asked again: who asks only once does not wait, and keeps nobody out.
+    /// Whether it has asked again. A transfer that has asked once only does not reserve the node.
     again: bool,
 }
 
 impl Queue {
-    /// Octets for each who waits.
+    /// Memory for each waiting transfer in bytes.
     pub(super) const ENTRY: usize = size_of::<Waiting>();
 
-    /// At most `most` wait. Their memory is taken now, so that it never grows.
+    /// A queue of at most `most` transfers. Its memory is allocated here and never grows.
     pub(super) fn new(most: usize) -> Self {
         Self { most, waiting: VecDeque::with_capacity(most) }
     }
 
-    /// A transfer of `sender` asks a node that is busy.
+    /// Handles a request of a transfer of `sender` while the node is busy.
     pub(super) fn wait(&mut self, now: Instant, transfer: TransferId, sender: Option<SenderId>) {
         self.forget(now);
         if let Some(known) = self.waiting.iter_mut().find(|w| w.transfer == transfer) {
@@ -64,12 +64,12 @@ impl Queue {
         }
     }
 
-    /// A transfer of `sender` asks a node that is free since `free`. True, and it waits no more, if
-    /// it may begin; otherwise it waits.
+    /// Handles a request of a transfer of `sender` to a node that has been free since `free`.
+    /// Returns true and removes the transfer from the queue if it may begin; otherwise it waits.
     ///
-    /// The node is kept for the first that waits, but only once after it became free: whichever
-    /// transfer asks when [`GRACE`] is over may begin, or senders that wait and never come could
-    /// keep a free node from all others.
+    /// A free node is reserved for the first waiting transfer only once. After [`GRACE`] the next
+    /// request may begin, whichever it is. Otherwise waiting senders that never return could block
+    /// a free node.
     pub(super) fn admit(
         &mut self,
         now: Instant,
@@ -92,7 +92,8 @@ impl Queue {
         true
     }
 
-    /// A sender has had its turn: its other transfers wait behind those of other senders.
+    /// Moves the other transfers of a sender behind those of other senders, because it has had its
+    /// turn.
     fn put_last(&mut self, sender: Option<SenderId>) {
         let is_own = |w: &Waiting| sender.is_some() && w.sender == sender;
         for _ in 0..self.waiting.iter().filter(|w| is_own(w)).count() {
@@ -101,8 +102,8 @@ impl Queue {
         }
     }
 
-    /// Takes the last place of the sender that has the most, if `sender` has fewer by two or more:
-    /// one sender cannot take all places.
+    /// Removes the last transfer of the sender with the most places, if `sender` has at least two
+    /// fewer: one sender cannot take all places.
     fn make_room(&mut self, sender: Option<SenderId>) -> bool {
         let places = |of: Option<SenderId>| self.waiting.iter().filter(|w| w.sender == of).count();
         let own = sender.map_or(0, |_| places(sender));
@@ -135,7 +136,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// A and then B have asked twice each while the node was busy.
+    /// A queue in which A and then B have asked twice each while the node was busy.
     fn two_wait() -> Queue {
         let mut queue = Queue::new(16);
         for second in [0, 1] {
@@ -151,7 +152,7 @@ mod tests {
         assert!(!queue.admit(at(5), at(5), B, None));
         assert!(!queue.admit(at(5), at(5), C, None));
         assert!(queue.admit(at(6), at(5), A, None));
-        // A took until 20.
+        // A took until 20 s.
         queue.wait(at(18), B, None);
         assert!(!queue.admit(at(21), at(20), C, None), "B was there before");
         assert!(queue.admit(at(22), at(20), B, None));
@@ -173,7 +174,7 @@ mod tests {
         assert!(queue.admit(at(15), at(5), C, None));
     }
 
-    /// Once: senders that wait and never come keep no other sender out of a free node.
+    /// Only once: waiting senders that never return do not block a free node.
     #[test]
     fn a_free_node_is_kept_for_those_who_wait_for_ten_seconds_at_most() {
         let mut queue = Queue::new(16);
@@ -196,7 +197,7 @@ mod tests {
             waiting.iter().for_each(|(id, sender)| queue.wait(at(second), TransferId(*id), *sender));
         }
         for expected in [10, 20, 30, 11, 21, 12] {
-            // The last is asked first, so that none is in luck.
+            // The last one asks first, so that the order of requests does not decide.
             let is_let_in =
                 |(id, sender): &(u64, Option<SenderId>)| queue.admit(at(2), at(2), TransferId(*id), *sender);
             let let_in = waiting.iter().rposition(is_let_in).expect("one of them is next");

@@ -1,4 +1,5 @@
-//! The node's one receive buffer: pieces of a file from anywhere, out in order.
+//! The receive buffer of the node: accepts pieces of a file in any order and delivers them in
+//! order.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -10,27 +11,26 @@ use bytes::Bytes;
 use super::ReceiverConfig;
 use crate::set::ranges::RangeSet;
 
-/// Octets that come out of a ring at once, at most: what is copied for it is soon gone again.
+/// Largest number of bytes taken from a ring at once; bounds the short-lived copy.
 const FROM_RING: u64 = 256;
 
-/// How octets are kept that wait for those before them.
+/// Storage of bytes that wait for preceding ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holding {
-    /// Each piece as it came, without a copy. A small one may keep alive all that was read with it.
+    /// Each piece as received, without a copy. A small piece may keep a whole read buffer alive.
     Pieces,
-    /// In a ring as large as the buffer, allocated once and for all transfers: however small its
-    /// pieces are, nobody makes it take more. What comes out is a copy, made when the driver asks
-    /// for it; until it has, the ring is as full as it was, so that a driver polls until nothing is
-    /// left before it hands in more.
+    /// A ring of the size of the buffer, allocated once for all transfers. Small pieces therefore
+    /// cannot increase its memory. Delivered bytes are copied when the driver polls them. Until
+    /// then the ring stays full, so a driver must poll until `None` before it passes more data.
     Ring,
 }
 
-/// The octets themselves; where they belong is in [`Reorder`].
+/// The stored bytes; [`Reorder`] knows which ranges are valid.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// By offset; pieces do not overlap.
     Pieces(BTreeMap<u64, Bytes>),
-    /// The octet at offset `i` of the file is at `i` modulo the length.
+    /// The byte at offset `i` of the file is at `i` modulo the length.
     Ring(Box<[u8]>),
 }
 
@@ -42,11 +42,11 @@ impl Waiting {
         }
     }
 
-    /// Another file begins.
+    /// Discards the contents for another file.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Pieces(pieces) => pieces.clear(),
-            // What is in it is not known to be: nobody reads it.
+            // Stale bytes are never read, because `Reorder` knows none of them.
             Self::Ring(_) => {}
         }
     }
@@ -65,7 +65,7 @@ impl Waiting {
         }
     }
 
-    /// The octets from `at` on, at least one and not past `end`.
+    /// Takes bytes from `at` on, at least one and none past `end`.
     fn take(&mut self, at: u64, end: u64) -> Option<Bytes> {
         match self {
             Self::Pieces(pieces) => {
@@ -80,8 +80,8 @@ impl Waiting {
     }
 }
 
-/// Where `n` octets from `at` on lie in a ring, which has room for them: up to its end, and from
-/// its beginning.
+/// The positions of `n` bytes from `at` on in a ring that has room for them: up to its end, and
+/// from its beginning.
 fn parts(ring: &[u8], at: u64, n: usize) -> (core::ops::Range<usize>, core::ops::Range<usize>) {
     let size = ring.len();
     let start = at.checked_rem(size as u64).unwrap_or(0) as usize;
@@ -89,28 +89,28 @@ fn parts(ring: &[u8], at: u64, n: usize) -> (core::ops::Range<usize>, core::ops:
     (start..start + head, 0..(n - head).min(start))
 }
 
-/// What has come of one file, and what may.
+/// Received ranges of one file, and the limits for further ones.
 #[derive(Debug)]
 pub(super) struct Reorder {
     length: u64,
     buffer: u64,
-    /// Separate pieces, at most.
+    /// Largest number of separate pieces.
     pieces: usize,
-    /// All that has come, delivered or not.
+    /// All received bytes, delivered or not.
     arrived: RangeSet,
-    /// All before this octet has come.
+    /// All bytes before this one have been received.
     delivered: u64,
-    /// All before this octet has been popped.
+    /// All bytes before this one have been popped.
     popped: u64,
 }
 
 impl Reorder {
-    /// Of a file whose octets before `from` are there already.
+    /// Starts a file whose bytes before `from` are already present.
     pub(super) fn resume(length: u64, config: &ReceiverConfig, from: u64) -> Self {
         let mut arrived = match config.holding {
             Holding::Pieces => RangeSet::new(),
-            // Those that wait, what has been delivered, and the one that shows that there are too
-            // many.
+            // Room for the waiting pieces, the delivered range, and the one piece that exceeds the
+            // limit.
             Holding::Ring => RangeSet::with_capacity(config.pieces + 2),
         };
         let delivered = from.min(length);
@@ -127,23 +127,23 @@ impl Reorder {
         self.delivered == self.length
     }
 
-    /// Octets that wait.
+    /// Number of waiting bytes.
     pub(super) fn held(&self) -> u64 {
         self.arrived.octets() - self.delivered
     }
 
-    /// What waits, as ranges.
+    /// Ranges of waiting bytes.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range> + '_ {
         self.arrived.as_slice().iter().copied().filter(|r| r.start > self.delivered)
     }
 
-    /// How many octets at `offset` the buffer has room for.
+    /// Number of bytes at `offset` that fit into the buffer.
     pub(super) fn room_from(&self, offset: u64) -> usize {
         usize::try_from(self.popped.saturating_add(self.buffer).saturating_sub(offset)).unwrap_or(usize::MAX)
     }
 
-    /// Takes `octets` at `offset` and returns how many were new; `None`, and nothing taken, if they
-    /// reach past the file or the buffer, or if they are one piece too many.
+    /// Stores `octets` at `offset` and returns the number of new bytes. Returns `None` and stores
+    /// nothing if they exceed the file, the buffer, or the number of pieces.
     pub(super) fn insert(&mut self, waiting: &mut Waiting, offset: u64, octets: Bytes) -> Option<u64> {
         let end = offset.checked_add(octets.len() as u64)?;
         if end > self.length || end > self.popped.saturating_add(self.buffer) {
@@ -155,7 +155,7 @@ impl Reorder {
         let before = self.arrived.octets();
         let mut at = offset;
         while at < end {
-            // What is known already is skipped; what is new up to the next known piece is kept.
+            // Known bytes are skipped; new bytes up to the next known range are stored.
             if let Some(known) = self.arrived.range_at(at) {
                 at = known.end;
                 continue;
@@ -169,8 +169,8 @@ impl Reorder {
         Some(self.arrived.octets() - before)
     }
 
-    /// Whether `offset..end` would be one piece too many. One that fills several gaps may bring as
-    /// many pieces as there are gaps, so that twice the bound is never passed.
+    /// Whether `offset..end` exceeds the number of pieces. A piece that fills several gaps may add
+    /// one piece per gap, so the number never exceeds twice the limit.
     fn is_full(&self, waiting: &Waiting, offset: u64, end: u64) -> bool {
         match waiting {
             Waiting::Pieces(pieces) => pieces.len() >= self.pieces,
@@ -178,7 +178,7 @@ impl Reorder {
         }
     }
 
-    /// The next octets in order.
+    /// Takes the next bytes in order.
     pub(super) fn pop(&mut self, waiting: &mut Waiting) -> Option<Bytes> {
         let piece = waiting.take(self.popped, self.delivered)?;
         self.popped += piece.len() as u64;
@@ -228,8 +228,8 @@ mod tests {
             prop_assert_eq!(reorder.held(), 0);
         }
 
-        /// Octets one by one, anywhere: what is held stays bounded, and the file comes
-        /// nevertheless.
+        /// Single bytes at any offset: the number of pieces stays bounded, and the file is
+        /// completed.
         #[test]
         fn no_more_pieces_wait_than_may(
             starts in proptest::collection::vec((0u64..500, 1usize..4), 1..600),

@@ -1,4 +1,4 @@
-//! Requests: who may begin, who goes on, and who comes again later.
+//! Requests: which transfer may begin, continue, or has to wait.
 
 use alloc::vec::Vec;
 
@@ -12,47 +12,46 @@ use super::reorder::Reorder;
 use super::{Effect, Grant, Receiver, Role, StreamId, Striping, Transfer, encoded};
 use crate::time::Instant;
 
-/// A request that waits for the owner's answer.
+/// A request that waits for the owner's decision.
 #[derive(Debug)]
 pub(super) struct Asking {
     request: Request,
     stream: StreamId,
-    /// What has come of a copy behind the request.
+    /// Received bytes of a copy after the request.
     behind: Vec<u8>,
 }
 
-/// What becomes of a request.
+/// Treatment of a request.
 enum Fate {
-    /// It is the present transfer's.
+    /// It belongs to the current transfer.
     Join,
-    /// It is the one that the owner is asked about.
+    /// It repeats the request that waits for the owner.
     Repeat,
-    /// A transfer of the same number is of another file, and has had news lately.
+    /// It names the current transfer but another file, and that transfer is not idle.
     Contradict,
-    /// Another time.
+    /// The node is busy.
     Busy,
     /// It is new, and may begin.
     Begin,
 }
 
 impl Receiver {
-    /// With [`Grant::Ask`]: a transfer that waits to be let in. The owner answers with
-    /// [`Receiver::grant`] or [`Receiver::decline`]; until then nobody else may begin.
+    /// The request that waits for the owner's decision, with [`Grant::Ask`]. The owner answers with
+    /// [`Receiver::grant`] or [`Receiver::decline`]; until then no other transfer begins.
     pub fn asked(&self) -> Option<&Request> {
         self.asking.as_ref().map(|asking| &asking.request)
     }
 
-    /// Takes the manifest out of the request that waits to be let in: its memory is the owner's
-    /// then.
+    /// Takes the manifest out of the waiting request, and with it the ownership of its memory.
     pub fn take_manifest(&mut self) -> Option<Bytes> {
         self.asking.as_mut()?.request.manifest.take()
     }
 
-    /// The owner lets `transfer` in and has its octets before `from` already: none of them is
-    /// delivered. Nothing happens if it is not the one that waits.
+    /// Permits `transfer`. The owner already has its bytes before `from`, which are not delivered.
+    /// No effect if another transfer waits.
     pub fn grant(&mut self, now: Instant, transfer: TransferId, from: u64) {
         let Some(Asking { mut request, stream, behind }) = self.take_asking(transfer) else { return };
-        // The owner has decided by it.
+        // The manifest has served the owner's decision; free its memory.
         request.manifest = None;
         self.start(now, &request, stream, from);
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
@@ -63,8 +62,8 @@ impl Receiver {
         }
     }
 
-    /// Keeps what follows a request that waits for the owner: a copy, if the node takes it. Nobody
-    /// says more before there is an answer.
+    /// Stores data after a request that waits for the owner: a copy, if the node accepts copies. A
+    /// sender that sends anything else before the answer is reset.
     pub(super) fn hold_copy(&mut self, stream: StreamId, octets: &[u8]) {
         let most = self.config.copy;
         match self.asking.as_mut().filter(|asking| asking.stream == stream && asking.request.copy) {
@@ -76,9 +75,8 @@ impl Receiver {
         }
     }
 
-    /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has. The node
-    /// counts as free since before the request: requests that are declined delay no sender that
-    /// waits.
+    /// Rejects `transfer`. REFUSE reports that the node has `delivered` bytes. The time for which
+    /// the node counts as free is not changed: rejected requests do not delay waiting senders.
     pub fn decline(&mut self, _now: Instant, transfer: TransferId, reason: RefuseReason, delivered: u64) {
         let Some(Asking { stream, .. }) = self.take_asking(transfer) else { return };
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
@@ -87,8 +85,8 @@ impl Receiver {
         }
     }
 
-    /// The owner gives up the present transfer, and its sender is told `reason`. Of what was not
-    /// polled yet, nothing is delivered or acknowledged; of what still arrives, neither.
+    /// Aborts the current transfer and tells its sender `reason`. Data that was not polled yet, or
+    /// arrives later, is neither delivered nor acknowledged.
     pub fn abort(&mut self, now: Instant, reason: RefuseReason) {
         if self.transfer.take().is_none() {
             return;
@@ -99,8 +97,9 @@ impl Receiver {
         let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         let streams = self.streams.iter().filter(|(_, role)| carries(role));
         let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();
-        // Each effect has whole messages. An acknowledgement may also wait on a stream on which
-        // nothing more is expected: the refusal takes its place, before what may end the stream.
+        // Each effect consists of whole messages. An acknowledgement may also wait on a stream that
+        // expects no more data. The refusal replaces it there, ahead of an effect that closes the
+        // stream.
         let refusal = encoded(&Message::Refuse(Refuse { reason, delivered: 0 }));
         let mut told: Vec<StreamId> = Vec::new();
         self.effects.retain_mut(|effect| match effect {
@@ -116,7 +115,7 @@ impl Receiver {
         streams.into_iter().for_each(|stream| self.dismiss(stream, reason));
     }
 
-    /// A stream of a transfer that was given up ends with the reason.
+    /// Ends a stream of an aborted transfer with the reason.
     pub(super) fn dismiss(&mut self, stream: StreamId, reason: RefuseReason) {
         self.send(stream, &Message::Refuse(Refuse { reason, delivered: 0 }));
         self.effects.push_back(Effect::Shutdown { stream });
@@ -134,8 +133,8 @@ impl Receiver {
             Fate::Contradict => self.refuse(stream, RefuseReason::Unwanted, Role::Ending),
             Fate::Busy => self.refuse(stream, RefuseReason::Busy, Role::Ending),
             Fate::Begin if self.config.grant == Grant::Ask => {
-                // What is unfinished has had no news for too long. What is finished stays until it
-                // is replaced: its sender may not have heard.
+                // An unfinished transfer was idle for too long. A finished one stays until it is
+                // replaced: its sender may have missed the acknowledgement.
                 if !self.is_complete() {
                     self.clear(stream);
                 }
@@ -177,7 +176,8 @@ impl Receiver {
         Fate::Begin
     }
 
-    /// The owner is asked; an earlier request of the same transfer was given up by its sender.
+    /// Presents the request to the owner. A repeated request replaces the earlier one, which its
+    /// sender has abandoned.
     fn ask(&mut self, stream: StreamId, request: Request) {
         self.set_role(stream, Role::Asking);
         let earlier = self.asking.replace(Asking { request, stream, behind: Vec::new() });
@@ -192,15 +192,15 @@ impl Receiver {
         self.asking.take_if(|asking| asking.request.transfer == transfer)
     }
 
-    /// The answer to a request of the present transfer.
+    /// Answers a request of the current transfer.
     fn answer(&mut self, stream: StreamId, request: &Request) {
         let Some(transfer) = &self.transfer else { return };
         let at = transfer.reorder.delivered();
         let has_something = at > 0 || transfer.reorder.held() > 0;
         let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
         if plain {
-            // The plain file would follow what has come of a copy: the sender asks anew, without
-            // one.
+            // A plain file cannot follow the bytes of a copy. The sender repeats the request
+            // without one.
             let next = if request.copy { Role::Ending } else { Role::Plain { at } };
             self.refuse(stream, RefuseReason::NoStriping, next);
             if request.copy {
@@ -209,7 +209,7 @@ impl Receiver {
             self.limit(stream, self.config.buffer);
             return self.finish_plain(stream);
         }
-        // A sender that says which file it has can be told what of it is here.
+        // Only a sender that identifies its file is told which bytes are present.
         if has_something && request.file.is_some() {
             self.acknowledge(stream);
         }
@@ -221,14 +221,14 @@ impl Receiver {
         if self.config.copy > 0 {
             return self.set_role(stream, Role::Copy(Decoder::of_node()));
         }
-        // The sender need not wait for an acknowledgement that will not come.
+        // No acknowledgement of the copy follows, so the sender need not wait for one.
         self.effects.push_back(Effect::Shutdown { stream });
         self.set_role(stream, Role::Ending);
     }
 
-    /// What follows an accepted request that brings no copy. CANCEL gives the transfer up: its
-    /// sender may have no session to say so on. A file that is complete stays, so that a sender
-    /// that asks again hears of it. All else is ignored.
+    /// Reads data after an accepted request without a copy. CANCEL ends the transfer: its sender
+    /// may have no session on which to send it. A complete file stays, so that a repeated request
+    /// is acknowledged. All other data is ignored.
     pub(super) fn read_farewell(&mut self, now: Instant, stream: StreamId, of: TransferId, octets: Bytes) {
         self.set_role(stream, Role::Ending);
         let mut decoder = Decoder::of_node();
@@ -242,7 +242,7 @@ impl Receiver {
         }
     }
 
-    /// A new transfer: whatever was before has made way.
+    /// Starts a new transfer and drops the previous one.
     fn start(&mut self, now: Instant, request: &Request, control: StreamId, from: u64) {
         self.clear(control);
         self.given_up = None;
@@ -251,8 +251,8 @@ impl Receiver {
             Some(Transfer { request: request.clone(), reorder, sessions: 1, news: now, next_share: now });
     }
 
-    /// No transfer, and none of its streams; `kept` is another's. Where the owner is asked, there
-    /// may be many who wait: what they were told shall arrive.
+    /// Drops the transfer and its streams; `kept` belongs to another. If the owner decides on
+    /// requests, many senders may be waiting, and the answers to them must still arrive.
     fn clear(&mut self, kept: StreamId) {
         self.transfer = None;
         self.waiting.clear();
@@ -267,10 +267,10 @@ impl Receiver {
         }
     }
 
-    /// Gives up the present transfer: its sender has, or the owner.
+    /// Drops the current transfer, at the request of its sender or of the owner.
     pub fn forget(&mut self, now: Instant) {
         self.freed = now;
-        // Streams are numbered upwards; nobody has the last number.
+        // Streams are numbered upwards, and no stream has the last number.
         let kept = self.asking.as_ref().map_or(StreamId(u32::MAX), |asking| asking.stream);
         self.clear(kept);
     }
@@ -282,14 +282,14 @@ impl Receiver {
     }
 }
 
-/// An acknowledgement, or an ACCEPT behind one.
+/// Whether `octets` begin with an acknowledgement or an ACCEPT.
 fn speaks_of_octets(octets: &Bytes) -> bool {
     let mut decoder = Decoder::new();
     decoder.push(octets.clone());
     matches!(decoder.next_item(), Ok(Some(Item::Message(Message::Ack(_) | Message::Accept(_)))))
 }
 
-/// The same file, as far as both requests say. Who repeats a request may change its plan.
+/// Whether both requests describe the same file, as far as they tell. The plan may differ.
 fn is_same(known: &Request, request: &Request) -> bool {
     let digest = |r: &Request| r.file.map(|file| file.digest);
     known.length == request.length && digest(known) == digest(request)

@@ -1,4 +1,4 @@
-//! The sender's options.
+//! Options of the sender.
 
 use anabranch_wire::set::{FileIdentity, Layout, Plan};
 
@@ -13,8 +13,8 @@ pub enum Start {
     /// After the SETACK, as in the paper.
     #[cfg_attr(feature = "serde", serde(rename = "after-setack"))]
     AfterSetAck,
-    /// At once on the first session, and for copies of a small file on every session: the gateway
-    /// holds the bytes that arrive before the wireless half is open. With reinjection, a file of at
+    /// At once on the first session, and for copies of a small file on every session. The gateway
+    /// holds bytes that arrive before the wireless half is open. With reinjection, a file of at
     /// most 1200 bytes also follows the request, and sessions wait for its acknowledgement.
     Early,
 }
@@ -24,24 +24,25 @@ pub enum Start {
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Open"))]
 pub enum OpenWhen {
-    /// When the last is open, has failed, or has not answered for too long, as in the paper
-    /// (section 4.2.3).
+    /// When the previous session is open, has failed, or has not answered for too long, as in the
+    /// paper (section 4.2.3).
     OneByOne,
-    /// When the last has reached its gateway: its wireless half opens while the next wired half
-    /// does. All at once when the whole file is assigned, or if it has at most 1200 bytes.
+    /// When the previous session has reached its gateway: its wireless half opens at the same time
+    /// as the next wired half. All sessions open at once when the whole file is assigned, or if it
+    /// has at most 1200 bytes.
     Staggered,
-    /// All together.
+    /// All sessions open at once.
     AtOnce,
 }
 
-/// What an idle session does about a chunk that holds up the others.
+/// What an idle session does about a chunk that holds up others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SetReinjection"))]
 pub enum Reinjection {
     /// Nothing, as in the paper.
     Off,
-    /// It carries a copy, if the copy will arrive first.
+    /// It sends a copy of the chunk, if the copy is expected to arrive first.
     On,
 }
 
@@ -52,8 +53,8 @@ pub enum Reinjection {
 pub enum Recovery {
     /// When no session is left. The paper does not cover gateways that return.
     NoneLeft,
-    /// Also while others carry: after an eighth of the time since the loss, at most 30 s. A call
-    /// that has no answer while others carry is abandoned and repeated in the same way.
+    /// Also while other sessions are open: after an eighth of the time since the loss, at most 30
+    /// s. A call without an answer is then abandoned and repeated in the same way.
     Always,
 }
 
@@ -62,7 +63,7 @@ pub enum Recovery {
 pub struct SenderConfig {
     /// Sessions, plain split TCP, or end-to-end TCP.
     pub plan: Plan,
-    /// How many gateways at most.
+    /// Largest number of gateways.
     pub gateways: usize,
     /// Layout of the data header.
     pub layout: Layout,
@@ -70,48 +71,47 @@ pub struct SenderConfig {
     pub start: Start,
     /// When the next session is called.
     pub open: OpenWhen,
-    /// How sessions share the file.
+    /// Distribution of the file over the sessions.
     pub striping: StripingPolicy,
-    /// Chunks that a session may have on its way on top of what fills its path as far as that is
-    /// known. What a busy machine's clock or a batch of acknowledgements withholds for a moment
-    /// must fit.
+    /// Number of chunks that a session may have in flight beyond the estimated capacity of its
+    /// path. They bridge short delays of a busy machine's clock or of batched acknowledgements.
     pub spare_chunks: u64,
-    /// What an idle session does for a chunk that holds up the others.
+    /// What an idle session does about a chunk that holds up others.
     pub reinjection: Reinjection,
-    /// First time-out of a SETSYN (`t_SET`); doubles. The paper's default is 3 s.
+    /// Initial time-out of a SETSYN (`t_SET`); doubles. The paper's default is 3 s.
     pub set_timeout: Duration,
-    /// SETSYNs in all.
+    /// Total number of SETSYNs per session.
     pub set_tries: u8,
-    /// How long a call may keep the next one waiting; 3 request times if that is more, up to five
-    /// times this. Also a fifth of the longest time that a copy behind the request keeps sessions
-    /// waiting without progress.
+    /// How long a call may delay the next one; 3 request times if that is longer, up to five times
+    /// this value. Also one fifth of the longest time without progress that a copy after the
+    /// request delays sessions.
     pub patience: Duration,
-    /// A session with octets on its way that is silent for so long is passed over, and its octets
-    /// travel again; 8 request times if that is more, up to five times this, and never less than
-    /// four times what its chunks take. After four times that, it is closed, if another is alive.
+    /// Silence after which a session with bytes in flight is suspect and its bytes are reassigned;
+    /// 8 request times if that is longer, up to five times this value, and at least four times the
+    /// time that its chunks take. After four times that, the session is closed if another is alive.
     pub silence: Duration,
-    /// Nothing delivered for this long ends the transfer; ten times as long while a session is
+    /// Time without progress after which the transfer fails; ten times as long while a session is
     /// open, so that TCP on the wireless half gives up first.
     pub stall: Duration,
-    /// No answer to a request for so long, and it is made anew.
+    /// Time without an answer after which a request is repeated.
     pub request_timeout: Duration,
-    /// Requests in all.
+    /// Total number of requests.
     pub request_tries: u32,
     /// When a lost gateway is called again.
     pub recovery: Recovery,
-    /// How often a lost gateway is called again, when no session is left, before something is
-    /// delivered.
+    /// Number of times that a lost gateway is called again without progress when no session is
+    /// left.
     pub redials: usize,
-    /// A node that is busy is asked again, more and more seldom, until so long after it first said
-    /// so.
+    /// Total time during which a busy node is asked again, at increasing intervals, counted from
+    /// its first answer that it is busy.
     pub busy_patience: Duration,
-    /// A gateway that says that it is congested is left alone for so long, and twice as long each
-    /// time that it says so again, up to twelve times this.
+    /// Time before a gateway that has reported congestion is called again; doubles with each
+    /// further report, up to twelve times this value.
     pub congestion_backoff: Duration,
-    /// When every gateway is congested, they are called again and again until so long after none
-    /// was left.
+    /// How long to keep calling when all gateways are congested, counted from the time when no
+    /// session was left.
     pub congestion_patience: Duration,
-    /// Which file it is: only who says so can go on where a transfer was interrupted.
+    /// Identity of the file. Only a transfer with an identity can resume after an interruption.
     pub file: Option<FileIdentity>,
 }
 
@@ -145,7 +145,7 @@ impl Default for SenderConfig {
 
 impl SenderConfig {
     /// SET as printed: data after the SETACK, window striping, no re-injection. Acknowledgements of
-    /// the session layer stay, since without them a lost gateway would lose octets.
+    /// the session layer stay, because without them a lost gateway would lose bytes.
     pub fn paper() -> Self {
         Self {
             start: Start::AfterSetAck,

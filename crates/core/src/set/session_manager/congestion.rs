@@ -1,5 +1,5 @@
-//! Gateways that have no room: called again after a pause that doubles, whoever else carries
-//! meanwhile.
+//! Congested gateways: they are called again after a pause that doubles, even while other sessions
+//! carry the file.
 
 use alloc::vec::Vec;
 
@@ -9,26 +9,26 @@ use super::{Failure, Phase, Sender};
 use crate::set::tcp_manager::TcpManager;
 use crate::time::{Duration, Instant};
 
-/// Who has no room.
+/// The congested gateways.
 #[derive(Debug, Default)]
 pub(super) struct Congestion {
     gateways: Vec<Congested>,
-    /// Since when nobody else is left.
+    /// Since when no other gateway is left.
     pub(super) none_since: Option<Instant>,
 }
 
-/// A gateway that has said so.
+/// A gateway that has reported congestion.
 #[derive(Debug)]
 struct Congested {
     gateway: Gateway,
-    /// When it is called again; `None` while it is being called.
+    /// When it is called again; `None` during the call.
     at: Option<Instant>,
-    /// How long it is left alone when it says so again.
+    /// Pause after its next report of congestion.
     pause: Duration,
 }
 
 impl Congestion {
-    /// A gateway has said that it is congested.
+    /// Records a report of congestion.
     pub(super) fn said(&mut self, now: Instant, first: Duration, gateway: Gateway) {
         match self.gateways.iter_mut().find(|known| known.gateway == gateway) {
             Some(known) => {
@@ -39,12 +39,12 @@ impl Congestion {
         }
     }
 
-    /// It has room again, or is gone for another reason.
+    /// Removes a gateway that has room again or was lost.
     pub(super) fn forget(&mut self, gateway: &Gateway) {
         self.gateways.retain(|known| known.gateway != *gateway);
     }
 
-    /// One whose pause is over, which is to be called.
+    /// Takes a gateway whose pause is over, for a call.
     pub(super) fn next(&mut self, now: Instant) -> Option<Gateway> {
         let due = |known: &&mut Congested| known.at.is_some_and(|at| at <= now);
         let known = self.gateways.iter_mut().find(due)?;
@@ -58,7 +58,8 @@ impl Congestion {
 }
 
 impl Sender {
-    /// Nobody carries, and nobody is called, until a gateway has room.
+    /// Whether the transfer only waits for a congested gateway: no session is alive, and no other
+    /// gateway can be called.
     pub(super) fn waits_for_room(&self) -> bool {
         self.congestion.first().is_some()
             && matches!(self.phase, Phase::Sessions)
@@ -67,9 +68,9 @@ impl Sender {
             && !self.sessions.iter().any(TcpManager::is_alive)
     }
 
-    /// No session is alive and no gateway is left that could be called: wait for room, if there may
-    /// be some. A copy behind the request needs no gateway: as long as the node may acknowledge it,
-    /// nothing has failed.
+    /// Handles the case that no session is alive and no gateway can be called: waits for a
+    /// congested one, or fails. The copy after the request needs no gateway, so while the node may
+    /// acknowledge it, the transfer has not failed.
     pub(super) fn lack_room(&mut self, now: Instant) {
         if self.congestion.first().is_some() {
             let since = *self.congestion.none_since.get_or_insert(now);
@@ -81,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// When a gateway is called again, or waiting for that ends.
+    /// When a congested gateway is called again, or the wait for one ends.
     pub(super) fn congestion_timeout(&self) -> Option<Instant> {
         let first = self.congestion.first()?;
         let call = if self.is_calling() { first.max(self.patience) } else { first };
@@ -91,5 +92,5 @@ impl Sender {
     }
 }
 
-/// The longest pause, in first ones.
+/// The longest pause as a multiple of the first.
 const LONGEST: u64 = 12;

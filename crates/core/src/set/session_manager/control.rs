@@ -1,4 +1,4 @@
-//! The control stream: the request, its answer, and plain TCP where the answer is no (section
+//! The control stream: the request, its answer, and plain TCP after a negative answer (section
 //! 4.2.3).
 
 use alloc::vec::Vec;
@@ -13,56 +13,56 @@ use super::{Failure, Outcome, Phase, Reinjection, Sender, Start};
 use crate::set::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
-/// One try at the control stream.
+/// One attempt at the control stream.
 #[derive(Debug)]
 pub(super) struct Control {
     stream: Option<StreamId>,
     decoder: Decoder,
-    /// Tries so far, this one included.
+    /// Number of attempts, this one included.
     tries: u32,
-    /// When this try is given up or, without a stream, the next begins.
+    /// When this attempt is abandoned or, without a stream, when the next begins.
     deadline: Instant,
-    /// Octets that TCP has not got rid of.
+    /// Bytes that TCP has not yet delivered.
     backlog: u32,
-    /// What the node has said on this stream that it has already.
+    /// The node's report on this stream of the bytes that it already has.
     has: Option<Ack>,
     /// Whether a copy of the file follows the request.
     copying: Copying,
 }
 
-/// How far the copy behind a request is.
+/// State of the copy after a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Copying {
-    /// The request says of none.
+    /// The request announces no copy.
     Not,
-    /// To be written when the request is on its way.
+    /// The copy is written after the request was sent.
     Due,
-    /// Written.
+    /// The copy was written.
     Written,
 }
 
-/// The copy behind the request that the node has accepted, while the node may acknowledge it.
+/// The copy after the accepted request, while the node may acknowledge it.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) stream: StreamId,
     decoder: Decoder,
-    /// Octets that TCP has not got rid of.
+    /// Bytes that TCP has not yet delivered.
     backlog: u32,
-    /// No session is opened before that; `None`: the copy was waited for long enough.
+    /// No session is opened before this time; `None`: the sender no longer waits for the copy.
     until: Option<Instant>,
 }
 
-/// A node that is busy.
+/// State while the node is busy.
 #[derive(Debug)]
 pub(super) struct Busy {
-    /// When it first said so.
+    /// When the node first answered that it is busy.
     since: Instant,
-    /// How long to wait before the next request.
+    /// Pause before the next request.
     pause: Duration,
 }
 
 impl Control {
-    /// No try yet.
+    /// The state before the first attempt.
     pub(super) fn idle(now: Instant) -> Self {
         let (decoder, copying) = (Decoder::new(), Copying::Not);
         Self { stream: None, decoder, tries: 0, deadline: now, backlog: 0, has: None, copying }
@@ -111,15 +111,16 @@ impl Sender {
                 }
                 self.read_control(now);
             }
-            // The node ends a plain transfer with its acknowledgement, which came before this.
+            // The acknowledgement of a plain transfer has arrived before this event, so it is not
+            // lost.
             StreamEvent::Ended => {
                 if let Some(stream) = self.control_stream() {
                     self.effects.push_back(Effect::Abort { stream });
                 }
                 self.lose_control(now);
             }
-            // A node of a version before copies does so when it reads such a request: it is asked
-            // again at once, without one.
+            // A node of a version before copies resets the stream on such a request. The request is
+            // repeated at once, without a copy.
             StreamEvent::Closed(StreamClose::Reset) if self.has_copied() => self.dial_control(now),
             StreamEvent::Closed(_) => self.lose_control(now),
         }
@@ -139,14 +140,14 @@ impl Sender {
         if let Some(control) = self.control_mut() {
             control.copying = Copying::Due;
         }
-        // In one segment with the request, a longer copy would hold up the answer on a slow link:
-        // it is written when the request is on its way.
+        // In one segment with the request, a longer copy would delay the answer on a slow link. It
+        // is written after the request was sent.
         if self.length() <= SHORT_COPY {
             self.write_copy();
         }
     }
 
-    /// The request without what it says of the file beside its length.
+    /// The request with the length of the file but without its identity and manifest.
     pub(super) fn bare_request(&self) -> Request {
         Request {
             version: VERSION,
@@ -166,12 +167,12 @@ impl Sender {
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
     }
 
-    /// Whether a copy follows the present request, or will.
+    /// Whether a copy follows the current request, or will follow.
     fn has_copied(&self) -> bool {
         self.control().is_some_and(|control| control.copying != Copying::Not)
     }
 
-    /// Writes the copy of a small file behind its request, if it is not there yet.
+    /// Writes the copy of a small file after its request, if it is due.
     fn write_copy(&mut self) {
         let Some(control) = self.control_mut().filter(|control| control.copying == Copying::Due) else {
             return;
@@ -185,10 +186,10 @@ impl Sender {
         self.effects.push_back(self.file.part(0, self.length()).write(stream));
     }
 
-    /// Whether a copy of the file follows the next request: a small file is there a round trip
-    /// before the first session is open. Nodes of versions before copies reset the stream, so the
-    /// next try brings none. A node that was busy is asked without one: most of those requests are
-    /// refused, and each copy would take the time of the node's link.
+    /// Whether a copy of the file follows the next request. A small file then arrives one round
+    /// trip before the first session is open. Nodes of versions before copies reset the stream, so
+    /// a repeated request has no copy. A request to a busy node has none either: most of these are
+    /// refused, and each copy would use the node's link.
     fn brings_copy(&self) -> bool {
         self.sessions.is_empty()
             && self.config.plan == Plan::Stripe
@@ -199,8 +200,8 @@ impl Sender {
             && self.control().is_some_and(|control| control.tries == 1)
     }
 
-    /// The node may acknowledge the copy on the stream of the request that it has accepted, or give
-    /// up the transfer there.
+    /// Handles an event of the copy's stream: the node may acknowledge the copy, or reject the
+    /// transfer.
     pub(super) fn handle_copy(&mut self, now: Instant, event: StreamEvent) {
         let Some(copy) = &mut self.copy else { return };
         match event {
@@ -223,15 +224,14 @@ impl Sender {
                 Ok(Some(_)) | Err(_) => self.copy = None,
             }
         }
-        // Nothing more is to be hoped of the copy.
+        // No answer to the copy can follow.
         if matches!(self.phase, Phase::Sessions) {
             self.call_next(now);
             self.stale = true;
         }
     }
 
-    /// How the stream of the copy stands: as long as TCP brings it nearer to the node, it is worth
-    /// waiting for.
+    /// Handles new figures of the copy's stream: progress of TCP extends the wait for the copy.
     pub(super) fn handle_copy_status(&mut self, now: Instant, status: StreamStatus) {
         let patience = self.copy_patience();
         let Some(copy) = &mut self.copy else { return };
@@ -242,35 +242,36 @@ impl Sender {
         copy.backlog = backlog;
     }
 
-    /// How long the sender waits for the acknowledgement of a copy, from ACCEPT or from the last
-    /// time that TCP has brought some of the copy to the node.
+    /// How long the sender waits for the acknowledgement of a copy, counted from ACCEPT or from the
+    /// last progress of TCP.
     ///
-    /// Where nothing is lost, the acknowledgement is behind ACCEPT by what the rest of the copy
-    /// takes on the slowest link, and each segment of that shows as progress. If a segment is lost
-    /// and others follow it, TCP has repaired that after another round trip. The last segment is
-    /// repeated after a time-out of three round trips or more (RFC 6298), or a second. A session
-    /// takes two round trips to bring the file, so it is not worth waiting for that. The request
-    /// took two round trips, one of them for TCP's handshake: that is how long the sender waits. A
-    /// node on a busy machine that writes the file to a disk before it acknowledges it is given
-    /// some more, and a request that was delayed by losses does not make the wait long.
+    /// Without losses the acknowledgement follows ACCEPT after the transmission of the rest of the
+    /// copy on the slowest link, and each segment counts as progress. TCP repairs a lost segment
+    /// that others follow within another round trip. It repeats a lost last segment after a
+    /// time-out of three round trips or more (RFC 6298), or one second. A session delivers the file
+    /// in two round trips, so waiting for that time-out does not pay.
+    ///
+    /// The request took two round trips, including the TCP handshake, so the request time is the
+    /// wait. The lower bound covers a node on a busy machine that writes the file to disk before it
+    /// acknowledges. The upper bound covers a request that was delayed by losses.
     fn copy_patience(&self) -> Duration {
         let most = (self.config.patience * 5).max(LEAST_COPY_PATIENCE);
         self.request_time.clamp(LEAST_COPY_PATIENCE, most)
     }
 
-    /// The copy of the file may still be acknowledged before sessions are worth their cost.
+    /// Whether to wait for the acknowledgement of the copy before opening sessions.
     pub(super) fn awaits_copy(&mut self, now: Instant) -> bool {
         let Some(copy) = &mut self.copy else { return false };
         copy.until = copy.until.filter(|until| now < *until);
         copy.until.is_some()
     }
 
-    /// When sessions are opened though the copy is not acknowledged.
+    /// When sessions are opened although the copy is not acknowledged.
     pub(super) fn copy_timeout(&self) -> Option<Instant> {
         self.copy.as_ref().and_then(|copy| copy.until)
     }
 
-    /// The transfer is over: what is left of the copy is of no use.
+    /// Resets the stream of the copy: the transfer is over.
     pub(super) fn drop_copy(&mut self) {
         if let Some(copy) = self.copy.take().filter(|copy| copy.backlog > 0) {
             self.effects.push_back(Effect::Abort { stream: copy.stream });
@@ -299,8 +300,8 @@ impl Sender {
                     self.handle_refusal(now, refuse);
                 }
                 Message::Ack(ack) if !requesting => self.acknowledge(now, &ack),
-                // What is there already. Only the ACCEPT after it makes it count: the next try may
-                // find less.
+                // The bytes that the node already has. They count only with the following ACCEPT:
+                // after a failed attempt the node may have fewer.
                 Message::Ack(ack) if self.config.file.is_some() && ack_end(&ack) <= self.length() => {
                     if let Some(control) = self.control_mut() {
                         control.has = Some(ack);
@@ -318,7 +319,7 @@ impl Sender {
         }
     }
 
-    /// What remains of the control stream of an accepted request, if a copy follows that.
+    /// Keeps the control stream of an accepted request, if a copy was written on it.
     fn keep_copy(&mut self, now: Instant) -> Option<Copy> {
         let until = Some(now + self.copy_patience());
         let control = self.control_mut().filter(|control| control.copying == Copying::Written)?;
@@ -329,7 +330,7 @@ impl Sender {
     fn handle_refusal(&mut self, now: Instant, refuse: Refuse) {
         self.farewell.held = Held::No;
         match refuse.reason {
-            // Behind a copy there is no place for the plain file.
+            // After a copy, the plain file has no place on this stream.
             RefuseReason::NoStriping if self.has_copied() => {
                 self.hang_up();
                 return self.dial_control(now);
@@ -371,7 +372,7 @@ impl Sender {
         self.effects.push_back(Effect::Shutdown { stream });
     }
 
-    /// The node serves somebody else: ask again later, if the owner has the patience.
+    /// Schedules another request to a busy node, within the configured patience.
     fn wait_for_turn(&mut self, now: Instant) {
         let busy = self.busy.get_or_insert(Busy { since: now, pause: FIRST_PAUSE });
         let end = busy.since + self.config.busy_patience;
@@ -380,13 +381,13 @@ impl Sender {
         }
         let deadline = (now + busy.pause).min(end);
         busy.pause = (busy.pause * 2).min(LONGEST_PAUSE);
-        // A node that says so is there.
+        // A node that answers is reachable, so this is no stall.
         self.progress = now;
         self.hang_up();
         self.phase = Phase::Requesting(Control { deadline, ..Control::idle(now) });
     }
 
-    /// The answer is here: the control stream has done its work.
+    /// Closes the control stream after the answer.
     fn hang_up(&mut self) {
         if let Some(stream) = self.control_stream() {
             self.effects.push_back(Effect::Shutdown { stream });
@@ -401,7 +402,7 @@ impl Sender {
         }
     }
 
-    /// The stream is gone, or as good as gone: try again shortly.
+    /// Schedules another attempt after the loss of the stream.
     fn lose_control(&mut self, now: Instant) {
         let pause = self.config.patience;
         let Some(control) = self.control_mut() else { return };
@@ -436,17 +437,16 @@ impl Sender {
     }
 }
 
-/// One past the last octet that an acknowledgement speaks of.
+/// One past the last byte that an acknowledgement covers.
 pub(super) fn ack_end(ack: &Ack) -> u64 {
     ack.held.last().map_or(ack.delivered, |range| range.end)
 }
 
-/// Copies up to this many octets share a segment with the request.
+/// Largest copy in bytes that is sent in one segment with the request.
 const SHORT_COPY: u64 = 128;
-/// The shortest time that a sender waits for a copy: a node may have to write the file to a slow
-/// disk first.
+/// Least time to wait for a copy: a node may first have to write the file to a slow disk.
 const LEAST_COPY_PATIENCE: Duration = Duration::from_millis(200);
-/// How long a node that is busy is left alone, at first and at most. A free node keeps its first
-/// place longer than that.
+/// Initial and longest pause between requests to a busy node. A node that becomes free reserves its
+/// turn for the first request in its queue for longer than that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

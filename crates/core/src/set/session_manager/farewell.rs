@@ -1,9 +1,9 @@
-//! The end of a transfer that has failed for good: the node is told, or it would be busy until its
-//! patience is over.
+//! The end of a transfer that has failed for good. The node is told, because it would otherwise be
+//! busy until its idle time-out.
 //!
-//! A session that is open carries CANCEL. If none is, the sender repeats its request, which joins
-//! the transfer, and CANCEL follows the node's ACCEPT on the same control stream. Nodes of versions
-//! before that ignore it there.
+//! An open session carries CANCEL. If there is none, the sender repeats its request, which joins
+//! the transfer, and sends CANCEL after the node's ACCEPT on the same control stream. Nodes of
+//! earlier versions ignore CANCEL there.
 
 use anabranch_wire::set::{Decoder, FileIdentity, Item, Message, Request};
 
@@ -11,19 +11,19 @@ use super::{Failure, Outcome, Phase, Sender};
 use crate::set::stream::{Effect, Leg, StreamEvent, StreamId};
 use crate::time::Instant;
 
-/// Whether the node keeps its place for this transfer, as far as the sender knows.
+/// Whether the node reserves its place for this transfer, as far as the sender knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Held {
-    /// It does not.
+    /// The node does not.
     #[default]
     No,
-    /// A request was written that is not answered.
+    /// A request was written and not answered.
     Perhaps,
-    /// It has accepted the transfer.
+    /// The node has accepted the transfer.
     Yes,
 }
 
-/// What becomes of the node's place when the transfer has failed.
+/// State of the release of the node's place after a failure.
 #[derive(Debug, Default)]
 pub(super) struct Farewell {
     pub(super) held: Held,
@@ -31,26 +31,25 @@ pub(super) struct Farewell {
     wanted: bool,
     /// The control stream for CANCEL was dialled.
     dialled: bool,
-    /// That stream, while the node has not answered on it.
+    /// That stream, until the node has answered on it.
     stream: Option<(StreamId, Decoder)>,
 }
 
 impl Sender {
-    /// Gives the transfer up for good: the outcome of one that is not over is
-    /// [`Failure::Cancelled`], and the node forgets it. Of one that has failed, the node is told if
-    /// it was not yet; the sender may call the node once more to say so. To be called before the
-    /// driver closes what is open, and not if the same transfer is tried again soon. Nothing
-    /// happens to one that was delivered.
+    /// Gives up the transfer for good. If it is not over, its outcome is [`Failure::Cancelled`],
+    /// and the node drops it. If it has failed and the node does not know, the sender may call the
+    /// node once more to tell it. Call this before the driver closes the open streams, and not if
+    /// the same transfer is tried again soon. No effect on a delivered transfer.
     pub fn give_up(&mut self, now: Instant) {
         self.cancel(now);
         self.farewell.wanted = true;
         self.bid_farewell();
     }
 
-    /// Calls the node to tell it that the transfer is given up, if it may not know.
+    /// Calls the node to cancel the transfer, unless the node knows.
     pub(super) fn bid_farewell(&mut self) {
         let is_held = match self.phase {
-            // These end the transfer at the node as well.
+            // These failures end the transfer at the node as well.
             Phase::Ended(Outcome::Failed(Failure::Refused(_) | Failure::Unfinished(_))) => false,
             Phase::Ended(Outcome::Failed(Failure::Cancelled)) => self.farewell.held != Held::No,
             Phase::Ended(Outcome::Failed(_)) => self.farewell.held == Held::Yes,
@@ -68,16 +67,16 @@ impl Sender {
         self.effects.push_back(Effect::Dial { stream, to: self.node, leg: Leg::Control });
     }
 
-    /// Something happened to the stream that [`Sender::bid_farewell`] has dialled; false if
-    /// `stream` is another one.
+    /// Handles an event of the stream dialled by [`Sender::bid_farewell`]; false if `stream` is
+    /// another.
     pub(super) fn handle_farewell(&mut self, stream: StreamId, event: &StreamEvent) -> bool {
         let Some((_, decoder)) = self.farewell.stream.as_mut().filter(|(of, _)| *of == stream) else {
             return false;
         };
         match event {
             StreamEvent::Opened => {
-                // Only the length and the digest have to be those of the transfer. Without
-                // signature and manifest, most nodes that have forgotten it do not begin it again.
+                // Length and digest suffice to join the transfer. Without signature and manifest,
+                // most nodes that have already dropped the transfer do not start it again.
                 let file = self.config.file;
                 let file = file.map(|file| FileIdentity { signature: None, discard: false, ..file });
                 let request = Request { file, ..self.bare_request() };
@@ -85,7 +84,7 @@ impl Sender {
             }
             StreamEvent::Data(octets) => {
                 decoder.push(octets.clone());
-                // What the node has of the file comes before ACCEPT, and is of no interest.
+                // The node's report of its bytes precedes ACCEPT and is not needed here.
                 let answer = loop {
                     match decoder.next_item() {
                         Ok(None) => return true,

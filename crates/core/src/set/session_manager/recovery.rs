@@ -1,6 +1,5 @@
-//! What SET does beyond the paper when a session disappoints: octets of a lost or silent session
-//! travel again on the others, and an idle session carries a copy of the chunk that holds up the
-//! rest.
+//! Recovery beyond the paper. Bytes of a lost or silent session are reassigned to the others, and
+//! an idle session sends a copy of a chunk that holds up others.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -15,7 +14,7 @@ use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
 
 impl Sender {
-    /// The octets on `index`'s way that the node does not have are free to be given to others.
+    /// Makes the unacknowledged bytes in flight on session `index` available to other sessions.
     pub(super) fn take_back(&mut self, index: usize) {
         let Self { sessions, unassigned, acknowledged, .. } = self;
         for chunk in &sessions[index].chunks {
@@ -26,12 +25,12 @@ impl Sender {
         }
     }
 
-    /// Whether a gateway is called again while others carry.
+    /// Whether to call a lost gateway again while other sessions are open.
     pub(super) fn probes(&self, again: &Again) -> bool {
         again.lost.is_some() && self.config.recovery == Recovery::Always
     }
 
-    /// A gateway that may come back is called again.
+    /// Schedules another call of a gateway that may return.
     pub(super) fn leave(&mut self, now: Instant, index: usize, gateway: Gateway) {
         let always = self.config.recovery == Recovery::Always;
         let session = &self.sessions[index];
@@ -47,8 +46,8 @@ impl Sender {
         let patience = self.config.patience;
         if gone && (alive && always || self.calls < self.selected * (1 + self.config.redials)) {
             let pause = if alive {
-                // There are new session numbers only when no session is alive: the last ones are
-                // spared.
+                // New session numbers are only available when no session is alive, so the minimum
+                // pause grows as the numbers run out.
                 let least = patience * (1 << (self.numbers / 32));
                 (now.saturating_since(lost) / 8).min(LONGEST_PAUSE).max(least).max(SHORTEST_PAUSE)
             } else {
@@ -61,7 +60,7 @@ impl Sender {
         }
     }
 
-    /// When a call without an answer is given up, so that it can be repeated.
+    /// When an unanswered call is abandoned, so that it can be repeated.
     fn unanswered_at(&self, session: &TcpManager) -> Option<Instant> {
         let waits = matches!(session.state, State::Calling | State::OpenWait { .. });
         let limited = waits && self.config.recovery == Recovery::Always;
@@ -69,7 +68,7 @@ impl Sender {
             .then(|| session.called + (self.config.patience * 5).max(self.request_time * 8))
     }
 
-    /// How long a session with octets on its way may be silent.
+    /// How long a session with bytes in flight may be silent.
     fn silence_of(&self, session: &TcpManager) -> Duration {
         let usual =
             session.estimate.latency().unwrap_or(self.request_time) + session.estimate.variation() * 4;
@@ -78,7 +77,7 @@ impl Sender {
         self.config.silence.max(asked).max(usual * 4).max(drain * 4)
     }
 
-    /// When `session` becomes suspect, or if it is, when it is given up.
+    /// When `session` becomes suspect or, if it already is, when it is closed.
     fn silent_at(&self, session: &TcpManager) -> Option<Instant> {
         let unanswered = self.unanswered_at(session);
         if !session.is_alive() || session.outstanding() == 0 {
@@ -90,7 +89,7 @@ impl Sender {
     }
 
     pub(super) fn silence_timeout(&self) -> Option<Instant> {
-        // The last one alive has nobody to leave its octets to: TCP and the stall time-out judge
+        // The last live session has no other to take its bytes: only TCP and the stall time-out end
         // it.
         if self.sessions.iter().filter(|s| s.is_alive()).count() < 2 && self.waiting.is_empty() {
             return None;
@@ -98,7 +97,7 @@ impl Sender {
         self.sessions.iter().filter_map(|s| self.silent_at(s)).min()
     }
 
-    /// Passes over sessions that have gone silent, and closes those that stay so.
+    /// Marks silent sessions as suspect, and closes those that stay silent.
     pub(super) fn find_silent(&mut self, now: Instant) {
         for index in 0..self.sessions.len() {
             if self.silence_timeout().is_none() {
@@ -118,8 +117,8 @@ impl Sender {
         }
     }
 
-    /// With nothing new to give, idle sessions carry copies of what would otherwise hold up the
-    /// rest.
+    /// Sends copies on idle sessions when there is no new data to assign: copies of the chunks that
+    /// would otherwise hold up the rest.
     pub(super) fn rescue(&mut self, now: Instant) {
         self.rescue_at = None;
         if self.config.reinjection == Reinjection::Off {
@@ -127,7 +126,7 @@ impl Sender {
         }
         let order = if self.unassigned.is_empty() { Order::LongestFirst } else { Order::FirstFirst };
         if self.copy_all(now, order, Margin::Idle) {
-            // What we expect of the carriers may turn out wrong: look again.
+            // The estimates of the carriers may prove wrong, so the check is repeated.
             self.rescue_at = Some(now + RESCUE_PERIOD);
         }
         let unmeasured = self.sessions.iter().all(|s| s.estimate.rate().is_none());
@@ -137,11 +136,11 @@ impl Sender {
         }
     }
 
-    /// Copies show what a session is worth, and hold up no other data. A session that has carried
-    /// less than eight segments and has nothing on its way carries a copy of the chunk that the
-    /// fewest carry: the first chunks of a far gateway take the round trips of TCP's slow start,
-    /// and the policy that judged the path by those would not use it again. If nothing is measured
-    /// at all and one segment holds all chunks, the session carries all.
+    /// Measures sessions by copies, which delay no other data. A session that has sent less than
+    /// eight segments and has nothing in flight sends a copy of the chunk with the fewest carriers.
+    /// The first chunks through a distant gateway take the round trips of TCP's slow start, and a
+    /// policy that judged the path by them would not use it again. If no session is measured and
+    /// all chunks fit into one segment, the session sends all of them.
     fn spread(&mut self, now: Instant, unmeasured: bool) {
         let mut on_the_way = self.on_the_way(now);
         let total: u64 = on_the_way.iter().map(|h| h.end - h.start).sum();
@@ -164,8 +163,8 @@ impl Sender {
         }
     }
 
-    /// Copies the first octets that the node lacks before new ones are given out, if that clearly
-    /// helps: the others are running into the end of the node's buffer.
+    /// Sends copies of the first missing bytes before new ones are assigned, if that clearly helps:
+    /// the other sessions are about to fill the node's buffer.
     pub(super) fn rescue_late(&mut self, now: Instant) {
         if self.config.reinjection == Reinjection::Off {
             return;
@@ -173,7 +172,7 @@ impl Sender {
         self.copy_all(now, Order::FirstFirst, Margin::Busy);
     }
 
-    /// Copies what helps, in that order; false if nothing is on its way that could be copied.
+    /// Sends copies that help, in `order`; returns false if there is no chunk in flight to copy.
     fn copy_all(&mut self, now: Instant, order: Order, margin: Margin) -> bool {
         let mut on_the_way = self.on_the_way(now);
         on_the_way.retain(|h| h.measured < MOST_CARRIERS);
@@ -187,10 +186,11 @@ impl Sender {
         !on_the_way.is_empty()
     }
 
-    /// Gives a copy of a chunk to the session that would have it there first, if that is before the
-    /// original by the margin. A session that has shown its rate is preferred to one that has not.
+    /// Sends a copy of a chunk on the session that would deliver it first, if the copy beats the
+    /// original by `margin`. Sessions with a measured rate are preferred.
     fn copy(&mut self, now: Instant, held: &Held, margin: Margin) {
-        // Asked for every chunk on its way: most have nobody to carry a copy.
+        // This runs for every chunk in flight, and usually no session can carry a copy: check that
+        // first.
         let spare = |s: &TcpManager| s.is_alive() && !s.suspect && s.status.room() > 0;
         if !self.sessions.iter().enumerate().any(|(i, s)| held.carriers & bit(i) == 0 && spare(s)) {
             return;
@@ -214,10 +214,10 @@ impl Sender {
         self.write(now, helper, held.start, held.end);
     }
 
-    /// How long a chunk will still take on its session: what we said when it was written, or what
-    /// is before it at the rate of today. If it is late, no less than it is late already, and if
-    /// the session is silent, no less than it has been so: who has kept us waiting for so long may
-    /// do so for as long again.
+    /// Estimated remaining time of a chunk on its session: the estimate made when it was written,
+    /// or the time for the bytes before it at the current rate. For a late chunk it is at least its
+    /// delay so far, and on a silent session at least the length of the silence: a delay of this
+    /// length may well last as long again.
     fn remaining(now: Instant, session: &TcpManager, chunk: &Chunk) -> Duration {
         let promised = chunk.stamp.expected.saturating_since(now);
         let length = chunk.end - chunk.start;
@@ -227,14 +227,14 @@ impl Sender {
         promised.max(late).max(silence).max(session.estimate.drain(ahead))
     }
 
-    /// It should have been there for a quarter of the time that we gave it.
+    /// Whether the chunk is overdue by more than a quarter of its estimated time.
     fn is_late(now: Instant, chunk: &Chunk) -> bool {
         let promised = chunk.stamp.expected.saturating_since(chunk.stamp.written);
         now.saturating_since(chunk.stamp.expected) > promised / 4
     }
 
-    /// Once another session is open, one that has been given octets early and is not open half as
-    /// long again after its call keeps nobody waiting: its octets travel again.
+    /// Once another session is open, takes back the early bytes of a session that is not open
+    /// within 1.5 times the fastest establishment time.
     pub(super) fn pass_over_unopened(&mut self, now: Instant) {
         let Some(fastest) = self.sessions.iter().filter_map(|s| s.establishment).min() else { return };
         let overdue = |s: &TcpManager| {
@@ -243,7 +243,7 @@ impl Sender {
                 && s.written > 0
                 && now.saturating_since(s.called) > fastest.mul_ratio(3, 2)
         };
-        // Any other that is not open carries copies at most.
+        // Any other unopened session only carries copies.
         let first = self.sessions.iter().position(TcpManager::is_alive);
         if let Some(index) = first.filter(|i| overdue(&self.sessions[*i])) {
             self.sessions[index].suspect = true;
@@ -251,11 +251,10 @@ impl Sender {
         }
     }
 
-    /// The chunks on their way, first to last.
+    /// The chunks in flight, first to last.
     fn on_the_way(&self, now: Instant) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
-        // One session that is too fast for the others waits for none that has yet to show what it
-        // is.
+        // A fast session that is to work alone does not wait for an unmeasured session.
         let alone = self.alone(&self.file_view());
         for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
             for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
@@ -282,51 +281,51 @@ impl Sender {
     }
 }
 
-/// A chunk on its way, on one session or several.
+/// A chunk in flight on one or several sessions.
 #[derive(Debug)]
 struct Held {
     start: u64,
     end: u64,
-    /// Until the first of its carriers has it there.
+    /// Estimated time until the first carrier delivers it.
     remaining: Duration,
-    /// It should have been there by now.
+    /// Whether it is overdue.
     late: bool,
-    /// A bit for each session.
+    /// Bit set of the carrying sessions.
     carriers: u64,
-    /// Carriers whose rate is measured.
+    /// Number of carriers with a measured rate.
     measured: u32,
 }
 
-/// The bit of a session; those past the 64th share the last.
+/// The bit of a session. Sessions from the 64th on share the last bit.
 fn bit(session: usize) -> u64 {
     1 << session.min(63)
 }
 
-/// Which chunk is looked at first.
+/// Order in which chunks are copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
-    /// The first that the node lacks: against a full node buffer it holds up the rest.
+    /// First missing chunk first: against a full node buffer it holds up the rest.
     FirstFirst,
-    /// The one that will take longest: at the end of the file it decides.
+    /// Chunk with the longest remaining time first: it determines the end of the transfer.
     LongestFirst,
 }
 
 /// How clearly a copy must beat the original.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Margin {
-    /// The helper has nothing else to do.
+    /// The helper is idle.
     Idle,
-    /// The helper would carry something new instead: only what is late gets a copy.
+    /// The helper could send new data instead: only overdue chunks are copied.
     Busy,
 }
 
-/// The longest time between two calls of a gateway that is gone, while others carry.
+/// Longest pause between two calls of a lost gateway while other sessions are open.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The shortest: without patience, a call that is given up at once would be repeated for ever at
-/// one instant.
+/// Shortest pause. With zero patience, a call that fails at once would otherwise be repeated
+/// forever at the same instant.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-/// How often an idle session looks again for something to copy.
+/// Interval at which an idle session looks for chunks to copy.
 const RESCUE_PERIOD: Duration = Duration::from_millis(50);
-/// Sessions that may carry the same chunk. One whose rate is measured does not count those that
-/// have not shown theirs.
+/// Largest number of sessions that carry the same chunk. For a helper with a measured rate, only
+/// carriers with a measured rate count.
 const MOST_CARRIERS: u32 = 3;

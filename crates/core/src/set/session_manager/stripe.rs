@@ -1,4 +1,4 @@
-//! The striping engine: cuts chunks and hands them to sessions (section 4.5).
+//! The striping engine: cuts chunks and assigns them to sessions (section 4.5).
 
 use anabranch_wire::set::Plan;
 
@@ -7,23 +7,23 @@ use crate::set::striping::{self, FileView, PathView, SMALLEST_CHUNK, StripingPol
 use crate::set::tcp_manager::{Chunk, State, TcpManager};
 use crate::time::Instant;
 
-/// The most that a data header takes in either layout.
+/// Upper bound of the data header in bytes, in either layout.
 const HEADER: u64 = 24;
-/// Chunks that the session which was established fastest may have on its way before anything is
-/// known of it.
+/// Number of chunks in flight allowed on an unmeasured session if it was established the fastest.
 pub(super) const FIRST_CHUNKS: u64 = 8;
-/// Chunks that any other may have.
+/// Number of chunks in flight allowed on any other unmeasured session.
 const PROBE_CHUNKS: u64 = 4;
-/// Divisor of what is left: the part that a leading session may have on its way beyond what its
-/// path needs, if it is the only one selected, and a quarter of that with each more.
+/// Divisor of the remaining data. The quotient is the amount that a leading session may have in
+/// flight beyond the needs of its path, if it is the only selected one; each further session
+/// divides it by four.
 const LATE_PART: u64 = 8;
-/// Round trips' worth of octets that a leading session may have on its way while others have not
-/// shown that they are slower. Any may seem to lead then, and what a slow one has on its way holds
-/// up all others.
+/// Round trips of data that a leading session may have in flight until the others have proved
+/// slower. Before that any session may seem to lead, and data in flight on a slow one blocks all
+/// others.
 const UNSURE: u64 = 8;
 
 impl Sender {
-    /// Gives sessions what they may have until nobody may have more.
+    /// Assigns chunks until no session may take more.
     pub(super) fn stripe(&mut self, now: Instant) {
         if self.config.plan == Plan::Split {
             return self.pour();
@@ -31,7 +31,7 @@ impl Sender {
         self.pass_over_unopened(now);
         while let Some(next) = self.unassigned.next_from(0) {
             if next.start > self.delivered + self.buffer / 2 {
-                // Somebody is late, and the others are running into the end of the node's buffer.
+                // A session is late, and the others are about to fill the node's buffer.
                 self.rescue_late(now);
             }
             let file = self.file_view();
@@ -53,9 +53,9 @@ impl Sender {
         self.sessions[index].write(now, start, part, &mut self.effects);
     }
 
-    /// The largest chunk to cut now: half of a session's part of what is left, and where several
-    /// sessions share the node's buffer, half of that. Towards the end of the file chunks shrink,
-    /// so that sessions can end together.
+    /// Largest chunk to cut now: half of a session's part of the remaining data and, if several
+    /// sessions share the node's buffer, at most half of the buffer. Chunks shrink towards the end
+    /// of the file, so that the sessions finish together.
     fn grain(&self, file: &FileView) -> u64 {
         match self.config.striping {
             StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
@@ -67,7 +67,7 @@ impl Sender {
         }
     }
 
-    /// Whether one session carries the file alone, since no other would get a chunk.
+    /// Whether one session carries the file alone, because no other would get a chunk.
     pub(super) fn alone(&self, file: &FileView) -> bool {
         let Some((index, leader)) = self.leader() else { return false };
         let helps = |s: &TcpManager| {
@@ -77,23 +77,23 @@ impl Sender {
         self.waiting.is_empty() && !self.others(index).any(helps)
     }
 
-    /// What a policy sees of the file now.
+    /// The current state of the file for a policy.
     pub(super) fn file_view(&self) -> FileView {
         FileView { unassigned: self.unassigned.octets(), buffer: self.buffer }
     }
 
-    /// The sessions alive, without session `index`.
+    /// The live sessions except session `index`.
     fn others(&self, index: usize) -> impl Iterator<Item = &TcpManager> {
         self.sessions.iter().enumerate().filter(move |(i, s)| *i != index && s.is_alive()).map(|(_, s)| s)
     }
 
-    /// The session that has carried most of late.
+    /// The session with the highest recent rate.
     fn leader(&self) -> Option<(usize, &TcpManager)> {
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
         alive.max_by_key(|(_, s)| s.estimate.capacity())
     }
 
-    /// How far each session may write if the next octet to write is `start`.
+    /// Computes how far each session may write if the next byte to write is `start`.
     fn reach(&self, start: u64) -> Reach {
         let lacking = |c: &&Chunk| !self.acknowledged.covers(c.start, c.end);
         let mut reach = Reach { buffer: self.buffer, first: start, carrier: usize::MAX, second: start };
@@ -108,14 +108,14 @@ impl Sender {
         reach
     }
 
-    /// Fills `self.views`: what each session would get of the octets from `start` to `end`.
+    /// Fills `self.views`: what each session would get of the bytes from `start` to `end`.
     pub(super) fn view_paths(&mut self, now: Instant, start: u64, end: u64) {
-        // Without this short cut every chunk would cost a look at all that are on their way.
+        // Avoids a scan of all chunks in flight for every chunk.
         let within = end <= self.delivered + self.buffer;
         let reach = (!within).then(|| self.reach(start));
         let first_alive = self.sessions.iter().position(TcpManager::is_alive);
-        // Whoever was established in the shortest time is the best guess before anything is
-        // measured.
+        // Before the first measurement, the session with the shortest establishment is assumed to
+        // be the fastest.
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
         let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
         let fastest = established.min().map(|(_, i)| i);
@@ -154,13 +154,13 @@ impl Sender {
         }));
     }
 
-    /// The session that is at least twice as fast as any other, and the octets that it may have on
-    /// its way however little fills its path.
+    /// Finds the session that is at least twice as fast as any other, and the number of bytes that
+    /// it may have in flight even if its path needs less.
     ///
-    /// The bound is the node's buffer, but at most a small part of the octets that are left, so
-    /// that sessions still end together. A gateway that has nothing to send until the next chunks
-    /// arrive sends those in a burst. Its queue drops some, and its TCP, which had little in
-    /// flight, sets its threshold (RFC 5681 section 3.1) far below what the path carries.
+    /// The bound is the node's buffer, but at most a small part of the remaining bytes, so that the
+    /// sessions still finish together. Without it, a gateway that runs empty receives the next
+    /// chunks as a burst. Its queue drops part of the burst, and its TCP, with little in flight,
+    /// sets its threshold (RFC 5681 section 3.1) far below the capacity of the path.
     fn clear_leader(&self, now: Instant) -> Option<(usize, u64)> {
         let (index, leader) = self.leader()?;
         let half = leader.estimate.capacity() / 2;
@@ -173,8 +173,8 @@ impl Sender {
         Some((index, plenty.min(unsure)))
     }
 
-    /// Whether each other session is measured, or has its first chunk on its way for longer than
-    /// one of session `index` takes.
+    /// Whether each other session is measured, or has its first chunk in flight for longer than the
+    /// latency of session `index`.
     fn leads_for_sure(&self, now: Instant, index: usize) -> bool {
         let Some(latency) = self.sessions[index].estimate.latency() else { return false };
         self.others(index).all(|s| {
@@ -183,7 +183,7 @@ impl Sender {
         })
     }
 
-    /// A plain split connection gets the whole file at once.
+    /// Assigns the whole file to a plain split connection.
     fn pour(&mut self) {
         let Some(session) = self.sessions.last_mut().filter(|s| s.state == State::Opened && s.written == 0)
         else {
@@ -195,30 +195,30 @@ impl Sender {
     }
 }
 
-/// How far sessions may write. No octet may reach the node further ahead of what it has delivered
-/// than its buffer is large; but a session delivers in order, so whatever the session itself
-/// carries is there by then. Only the first octet that another session carries counts.
+/// Limits of writing. No byte may reach the node further ahead of the delivered bytes than the size
+/// of its buffer. A session delivers in order, so bytes that it carries itself arrive before its
+/// next chunk. Only the first missing byte that another session carries counts.
 #[derive(Debug)]
 struct Reach {
     buffer: u64,
-    /// The first octet that is on its way.
+    /// The first byte in flight.
     first: u64,
-    /// Whose it is.
+    /// The session that carries it.
     carrier: usize,
-    /// The first octet on its way that any other session carries.
+    /// The first byte in flight that any other session carries.
     second: u64,
 }
 
 impl Reach {
-    /// One past the last octet that session `index` may write.
+    /// One past the last byte that session `index` may write.
     fn of(&self, index: usize) -> u64 {
         self.buffer.saturating_add(if index == self.carrier { self.second } else { self.first })
     }
 }
 
-/// Octets on its way at which a session gets no more. Before anything is known of it, the one
-/// established fastest may fill a window as TCP does; any other has to show with less what it is. A
-/// clear leader may have `plenty` in any case.
+/// Number of bytes in flight at which a session gets no more. Of the unmeasured sessions, the one
+/// that was established the fastest may fill an initial window of TCP; any other is tested with
+/// less. A clear leader may have at least `plenty`.
 fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_chunks: u64) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), fastest) {
@@ -231,8 +231,8 @@ fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_ch
     }
 }
 
-/// A chunk fills one segment of the wired connection with its header; less only where the window or
-/// the file leaves less, and crumbs not at all while something is on its way.
+/// Size of the next chunk: one segment of the wired connection with its header. It is smaller only
+/// if the window or the file leaves less; a very small chunk waits while data is in flight.
 fn chunk_for(session: &TcpManager, available: u64) -> u64 {
     let full = u64::from(session.status.mss).saturating_sub(HEADER).max(1);
     let room = u64::from(session.status.room()).saturating_sub(HEADER);

@@ -1,4 +1,4 @@
-//! What each policy decides, by numbers.
+//! Decisions of each policy, by numbers.
 
 use std::format;
 use std::vec;
@@ -17,14 +17,14 @@ fn pid(change: impl FnOnce(&mut PidConfig)) -> PolicyConfig {
     PolicyConfig::Pid(config)
 }
 
-/// WLAN, satellite and HSUPA of section 4.1, whose RTTs are here twice their delays.
+/// WLAN, satellite and HSUPA of section 4.1, with RTTs of twice their delays.
 fn striped() -> Vec<FlowView> {
     vec![flow(11.0, 20), flow(2.0, 240), flow(7.0, 140)]
 }
 
 #[test]
 fn erratum_b9_the_set_point_adds_up_each_flow_with_its_own_rtt() {
-    // With kp = 1 and nothing else the first decision is the set-point.
+    // With kp = 1 and the other gains 0, the first decision is the set-point.
     let deadbeat = Gains { kp: 1.0, ki: 0.0, kd: 0.0 };
     for (set_point, octets) in [
         // 2 (11e6 * 0.02 + 2e6 * 0.24 + 7e6 * 0.14) / 8
@@ -51,7 +51,7 @@ fn errata_b1_b2_it_takes_what_it_asks_for_if_that_is_unused_and_the_rest_is_divi
     let size = 128_000 + 17_520;
     let rest = 1_000_000 - size;
     assert_eq!(owner.targets(), [size, rest * 3 / 4, rest / 4]);
-    // Now both use all that they have: nothing is available, and nothing is taken.
+    // Now both use all of their memory: none is available, and none is taken.
     let [_, first, second] = owner.targets()[..] else { panic!("three connections") };
     for _ in 0..30 {
         owner.cycle(&[(0, 0, striped()), (1, first, vec![flow(3.0, 50)]), (2, second, vec![flow(1.0, 50)])]);
@@ -62,8 +62,9 @@ fn errata_b1_b2_it_takes_what_it_asks_for_if_that_is_unused_and_the_rest_is_divi
     assert!(owner.targets().iter().sum::<u64>() == 1_000_000);
 }
 
-/// All buffers are always full. The links of the striped connection are gone for a while, and
-/// single connections take what it leaves; their bandwidths differ a thousandfold.
+/// All buffers are always full. The links of the striped connection are down for some time, and
+/// single connections take the memory that it leaves; their bandwidths differ by a factor of a
+/// thousand.
 #[test]
 fn each_connection_can_count_on_half_of_an_equal_share() {
     for count in [2, 4, 16, 64] {
@@ -115,7 +116,7 @@ fn erratum_b11_the_rest_by_bandwidth_or_by_bandwidth_delay_product() {
 
 #[test]
 fn erratum_b4_a_signed_deviation_vanishes_and_an_absolute_one_does_not() {
-    // The single connection's buffer swings between full and half full.
+    // The buffer of the single connection alternates between full and half full.
     let grows = |deviation| {
         let fast = Gains { kp: 1.0, ki: 0.0, kd: 0.0 };
         let mut owner = Owner::new(400_000, pid(|pid| (pid.gains, pid.deviation) = (fast, deviation)));
@@ -145,7 +146,7 @@ fn an_interface_that_goes_and_returns_takes_its_part_along_with_a_quarter_to_fou
         let near = |size: u64, octets: u64| assert!(size.abs_diff(octets) < 8_400, "{size} and {octets}");
         near(settle(&mut owner, &all), 420_000);
         near(settle(&mut owner, &all[..2]), 175_000);
-        // With no interface left there is nothing to steer to.
+        // Without an interface there is no set-point.
         near(settle(&mut owner, &[]), 175_000);
         near(settle(&mut owner, &all), 420_000);
     }
@@ -178,7 +179,7 @@ fn erratum_b10_as_printed_an_old_small_connection_stays_small() {
         let views = |windows: [u64; 4]| -> Vec<_> {
             (0..).zip(windows).map(|(number, octets)| (number, 0, vec![window(octets)])).collect()
         };
-        // Two that need 1500 of 15000, and two that need more than there is.
+        // Two that need 1500 of 15000, and two that need more than is available.
         owner.cycle(&views([750, 750, 9000, 9000]));
         (0..20).for_each(|_| owner.cycle(&views([2950; 4])));
         owner.targets()
@@ -210,7 +211,7 @@ fn right_sizing_is_twice_what_a_round_trip_brings_and_never_less() {
         owner.views(&[View { id: ConnectionId(0), occupied: 0, acknowledged: total, flows: &flows }]);
         owner.targets()[0]
     };
-    // Half a second brings five round trips.
+    // Half a second has five round trips.
     assert_eq!([0, 500_000, 5_000_000, 0].map(&mut size), [128_000, 200_000, 2_000_000, 2_000_000]);
 }
 
@@ -237,14 +238,14 @@ fn shrinking_waits_for_octets_and_growing_waits_for_shrinking() {
         |owner: &Owner| -> Vec<_> { owner.tuner.connections().iter().map(|c| (c.target, c.limit)).collect() };
     (0..3).for_each(|_| owner.cycle(&views(45_000, 0, 5_000)));
     assert_eq!(has(&owner), [(90_000, 90_000), (10_000, 10_000)]);
-    // The first is full when the second comes to need as much.
+    // The first is full when the second needs as much.
     (0..3).for_each(|_| owner.cycle(&views(45_000, 90_000, 45_000)));
     assert_eq!(has(&owner), [(50_000, 90_000), (50_000, 10_000)]);
-    // What drains is passed on without waiting for the next decision.
+    // Drained memory is reassigned before the next decision.
     let flows = [window(45_000)];
     owner.views(&[View { id: ConnectionId(0), occupied: 70_000, acknowledged: 0, flows: &flows }]);
     assert_eq!(has(&owner), [(50_000, 70_000), (50_000, 30_000)]);
-    // A third is let in, and has its first octets when there are any.
+    // A third connection is opened, and gets its first bytes when they become free.
     owner.open(2, Kind::Single, 1000);
     assert_eq!(has(&owner).iter().map(|(target, _)| target).sum::<u64>(), 99_999);
     assert_eq!(has(&owner)[2].1, 0);
@@ -272,8 +273,8 @@ fn a_pool_gets_smaller_as_it_drains() {
     assert_eq!(limits(&owner), [500_000, 500_000]);
     owner.tuner.set_threshold(600_000).unwrap();
     owner.obey();
-    // What is in the first buffer stays; the second has 300 kB, and for now 100 kB too many are
-    // out.
+    // The contents of the first buffer stay. The second has 300 kB, and 100 kB too much are
+    // assigned for now.
     assert_eq!((owner.targets(), limits(&owner)), (vec![300_000, 300_000], vec![400_000, 300_000]));
     owner.threshold = 600_000;
     owner.cycle(&[(1, 200_000, vec![]), (2, 0, vec![])]);
@@ -284,7 +285,7 @@ fn a_pool_gets_smaller_as_it_drains() {
     assert_eq!(limits(&owner), [500_000, 500_000]);
 }
 
-/// A striped connection of 1 MB that needs little, and a single one of 1 MB that leaves 900 kB
+/// A striped connection of 1 MB with a low demand, and a single one of 1 MB that leaves 900 kB
 /// unused.
 fn figure_5(allocation: Allocation, bandwidth: f64) -> Owner {
     let policy = pid(|pid| pid.allocation = allocation);
@@ -297,22 +298,22 @@ fn figure_5(allocation: Allocation, bandwidth: f64) -> Owner {
 
 #[test]
 fn errata_b1_and_b2_figure_5_as_printed_gives_what_is_not_there() {
-    // 2 BDP are 250 kB: 10 Mbit/s times 0.1 s, twice. The text makes the buffer smaller by kp + ki
-    // of the excess.
+    // 2 BDP are 250 kB: 10 Mbit/s times 0.1 s, twice. The text shrinks the buffer by kp + ki of the
+    // excess.
     let said = figure_5(Allocation::Corrected, 10.0);
     assert_eq!(said.targets(), [1_000_000 - 45_000, 1_000_000 + 45_000]);
     assert_eq!(said.tuner.counters().cut, 0);
-    // The figure makes it larger, by all that is unused: -45 kB < 900 kB. The other one has 2 MB
-    // less its own size, times 30 of 40 Mbit/s. Together 2.65 MB, which the pool cuts.
+    // The figure enlarges it by all unused memory: -45 kB < 900 kB. The other one has 2 MB less its
+    // own size, times 30 of 40 Mbit/s. Together they need 2.65 MB, which the pool cuts.
     let printed = figure_5(Allocation::Printed, 10.0);
     assert_eq!(printed.targets(), [2_000_000 - 750_000, 750_000]);
     assert_eq!(printed.tuner.counters().cut, 1);
-    // An output of more than is there is given in full: 2 BDP are 25 MB, and 6 % of the error 1.44
-    // MB.
+    // An output above the available memory is granted in full: 2 BDP are 25 MB, and 6 % of the
+    // error are 1.44 MB.
     let printed = figure_5(Allocation::Printed, 1000.0);
     let other = (1_000_000.0 * 30.0 / 1030.0_f64).round() as u64;
     assert_eq!((printed.targets()[1], printed.tuner.counters().cut), (other, 1));
-    // Where nothing is cut, the pool is not conserved either.
+    // Without a cut, the sizes do not sum to the pool either.
     let mut owner = Owner::new(2_000_000, pid(|pid| pid.allocation = Allocation::Printed));
     (1..4).for_each(|id| owner.open(id, Kind::Single, MSS));
     owner.cycle(&[1, 2, 3].map(|id| (id, 0, vec![flow(10.0, 100)])));

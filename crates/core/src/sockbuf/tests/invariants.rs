@@ -1,4 +1,4 @@
-//! Whatever happens. [`Owner`] looks at each answer; here is what happens.
+//! Invariants under arbitrary events. [`Owner`] checks each answer.
 
 use std::vec;
 use std::vec::Vec;
@@ -60,8 +60,8 @@ fn policy() -> impl Strategy<Value = PolicyConfig> {
     ]
 }
 
-/// Max-min in another way: fill all alike until someone has what it asks for, and go on with the
-/// others.
+/// Max-min fairness computed differently: fill all equally until one request is met, and continue
+/// with the others.
 fn max_min(asks: &[u64], pool: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..asks.len()).collect();
     order.sort_by_key(|i| asks[*i]);
@@ -94,7 +94,7 @@ proptest! {
                 Step::Pass(millis) => owner.now += Duration::from_millis(millis),
             }
         }
-        // When all has drained, limits are targets.
+        // When all buffers have drained, limits equal targets.
         let ids: Vec<_> = owner.tuner.connections().iter().map(|c| c.id).collect();
         let flows = [window(0)];
         let views: Vec<_> =
@@ -136,14 +136,14 @@ proptest! {
         let views = |windows: &[u64]| -> Vec<_> {
             (0..).zip(windows).map(|(id, octets)| (id, 0, vec![window(*octets)])).collect()
         };
-        // From any share that other demands have left.
+        // From any share that earlier demands have left.
         (0..3).for_each(|_| owner.cycle(&views(&before[..windows.len()])));
-        // A window of 0 in between: what is asked for is then twice the window, not what it was.
+        // After a window of 0, the request is twice the window and not its previous value.
         owner.cycle(&views(&vec![0; windows.len()]));
         (0..windows.len() + 3).for_each(|_| owner.cycle(&views(&windows)));
         let asks: Vec<u64> = windows.iter().map(|octets| 2 * octets).collect();
         for (size, fair) in owner.targets().into_iter().zip(max_min(&asks, threshold as f64)) {
-            // Whole octets: each of so many connections may leave less than one.
+            // Whole bytes: each connection may leave less than one.
             prop_assert!((size as f64 - fair).abs() <= windows.len() as f64, "{size} and {fair}");
         }
     }
@@ -170,7 +170,8 @@ proptest! {
         for i in 0..sizes.len() {
             prop_assert!(sizes[i] >= least[i]);
             for j in 0..sizes.len() {
-                // Who has more than the least has no more than its proportion beside anyone.
+                // A connection above its least size has no more than its proportion compared with
+                // any other.
                 if sizes[i] > least[i] && weights[j] > 0.0 {
                     let fair = sizes[j] as f64 * weights[i] / weights[j];
                     let slack = 8.0 * (1.0 + weights[i] / weights[j]) + fair * 1e-9;

@@ -1,4 +1,4 @@
-//! Nonsense gets an error, or is ignored and counted.
+//! Invalid input gets an error, or is ignored and counted.
 
 use std::string::ToString;
 use std::vec;
@@ -51,7 +51,7 @@ fn a_pool_smaller_than_one_segment_for_each() {
         full.to_string(),
         "one segment for each connection needs 4380 bytes, more than the threshold of 4000 bytes"
     );
-    // Nor may it become so small later.
+    // Nor may the pool shrink to such a size later.
     let small = ThresholdError::Small { needed: 2920, threshold: 2919 };
     assert_eq!(tuner.set_threshold(2919), Err(small));
     assert_eq!(tuner.set_threshold(0), Err(ThresholdError::Config(ConfigError::Threshold(0))));

@@ -1,16 +1,16 @@
 //! A-NewReno: a window between two bounds ("Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT
-//! Networks", section IV). Without losses it moves once in `update_every` rounds, or it is explored
-//! and then held: [`AdaptivePhases`].
+//! Networks", section IV). Without losses the window grows once in `update_every` rounds, or it is
+//! explored and then held: [`AdaptivePhases`].
 //!
-//! Where the paper leaves a choice: fast retransmit sets window and threshold to max(1, floor(w /
-//! 2)) segments (errata M29), and doubling stops at the threshold and at w_max (M21). How well a
-//! window performs is what it delivers per second (M27).
+//! Choices that the paper leaves open: fast retransmit sets window and threshold to max(1, floor(w
+//! / 2)) segments (erratum M29), and doubling stops at the threshold and at w_max (M21). The
+//! performance of a window is its throughput in bytes per second (M27).
 
 use super::{Controller, Repair, View, Windows};
 use crate::tcp::congestion::{AdaptiveNewReno, AdaptivePhases};
 use crate::time::Instant;
 
-/// The window, in whole segments.
+/// The window in whole segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Adaptive {
     options: AdaptiveNewReno,
@@ -18,21 +18,21 @@ pub(crate) struct Adaptive {
     segments: u32,
     /// In segments.
     ssthresh: u32,
-    /// Octets acknowledged in this round.
+    /// Bytes acknowledged in this round.
     counted: u32,
-    /// When this round began, unless the window was not used up since.
+    /// Start of this round; `None` if the window was not fully used since.
     began: Option<Instant>,
     /// Rounds since the window last grew.
     rounds: u16,
     phase: Phase,
 }
 
-/// Where the choice of a window is.
+/// Phase of the choice of a window.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// The window that has delivered most, and how much that is in octets per second.
+    /// The best window so far, and its throughput in bytes per second.
     Explore(Option<(u32, u64)>),
-    /// What the window has delivered when it was chosen, and what it delivers of late.
+    /// Throughput of the window when it was chosen, and its recent throughput.
     Hold { chosen: u64, recent: u64 },
 }
 
@@ -61,7 +61,7 @@ impl Adaptive {
         self.phase = Phase::Explore(None);
     }
 
-    /// Equation 12, which has no bound: w_max is one by its definition.
+    /// Equation 12. The equation has no upper bound; w_max bounds the window by its definition.
     fn grow(&mut self) {
         let grown = if self.segments < self.ssthresh {
             self.segments.saturating_mul(2).min(self.ssthresh)
@@ -71,7 +71,7 @@ impl Adaptive {
         self.segments = grown.min(u32::from(self.options.w_max)).max(self.segments);
     }
 
-    /// A round has delivered `rate` octets per second.
+    /// Evaluates a round with a throughput of `rate` bytes per second.
     fn perform(&mut self, rate: u64) {
         match self.phase {
             Phase::Explore(Some((best, most))) if rate <= most => {
@@ -114,6 +114,7 @@ impl Controller for Adaptive {
         }
         let octets = u64::from(core::mem::take(&mut self.counted));
         if !view.uses(self.cwnd(), self.ssthresh()) {
+            // A window that was not fully used has not been tested.
             self.began = None;
             return;
         }
@@ -131,7 +132,7 @@ impl Controller for Adaptive {
                     let took = now.saturating_since(began).as_nanos().max(1);
                     self.perform(octets * 1_000_000_000 / took);
                 }
-                // Nothing says how long the first round took.
+                // The duration of the first round is unknown.
                 None if matches!(self.phase, Phase::Explore(None)) => self.grow(),
                 None => {}
             },
@@ -144,7 +145,7 @@ impl Controller for Adaptive {
     }
 
     fn on_timeout(&mut self, _now: Instant, view: &View) {
-        // As RFC 5681 section 3.1: the threshold holds while the same octet times out again.
+        // As in RFC 5681 section 3.1: a repeated time-out for the same byte keeps the threshold.
         if view.repair != Repair::RepeatedTimeout {
             self.halve();
         }
@@ -197,8 +198,8 @@ mod tests {
         assert_eq!(rounds(&mut window, 7), [2, 2, 4, 4, 4, 7, 7]);
     }
 
-    /// The window after each of `n` rounds, in which a path delivers at most `segments_per_second`;
-    /// a round trip of 1 s holds it back before.
+    /// The window after each of `n` rounds over a path with a limited throughput; below that limit
+    /// the round-trip time of 1 s limits the rate.
     fn rounds_at(
         window: &mut Adaptive,
         now: &mut Instant,
@@ -220,14 +221,14 @@ mod tests {
         let options = AdaptiveNewReno { phases: AdaptivePhases::ExploreHold, ..OPTIONS };
         let mut window = Adaptive::new(options, 100, 400);
         let mut now = Instant::ZERO;
-        // The first round has no beginning. More than 7 segments deliver no more.
+        // The first round has no start time. More than 7 segments do not increase the throughput.
         assert_eq!(rounds_at(&mut window, &mut now, 8, 7), [4, 5, 6, 7, 8, 7, 7, 7]);
         assert_eq!(rounds_at(&mut window, &mut now, 20, 7), [7; 20]);
-        // A little less is no reason to look again; a quarter is.
+        // A slightly lower throughput does not restart the search; a quarter does.
         assert_eq!(rounds_at(&mut window, &mut now, 20, 5), [7; 20]);
         let after = rounds_at(&mut window, &mut now, 12, 1);
         assert!(after.contains(&2) && after[11] < 7, "{after:?}");
-        // A loss begins the search anew, from half.
+        // A loss restarts the search from half of the window.
         let mut window = Adaptive::new(options, 100, 400);
         rounds_at(&mut window, &mut now, 8, 7);
         window.on_loss(now, &view(Repair::NewReno));

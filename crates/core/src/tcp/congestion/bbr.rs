@@ -1,15 +1,15 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path, which consists
-//! of the rate at which the path delivers, its round trip without a queue, and how much in flight
-//! it takes without much loss.
+//! BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. The model
+//! consists of the delivery rate, the round-trip time without a queue, and the data in flight that
+//! causes little loss.
 //!
-//! * [`model`]: the rate, what acknowledgements in bunches need, and what losses say of the path.
+//! * [`model`]: delivery rate, aggregated acknowledgements, and loss signals.
 //! * [`probe`]: the states of ProbeBW, which look for more bandwidth every two to three seconds.
-//! * [`min_rtt`]: the round trip without a queue, and ProbeRTT, which empties the queue to measure
-//!   it.
+//! * [`min_rtt`]: the round-trip time without a queue, and ProbeRTT, which empties the queue to
+//!   measure it.
 //!
-//! Names are those of the draft. Where it leaves a choice: there is no offloading to feed, so that
-//! the offload budget is the quantum of the pacing, one segment at low rates; extra_acked is the
-//! largest of the last 5 to 10 round trips. ECN is not implemented. All arithmetic is on integers:
+//! Names are those of the draft. Choices that it leaves open: there is no segmentation offload to
+//! feed, so the offload budget is the pacing quantum, one segment at low rates; extra_acked is the
+//! maximum of the last 5 to 10 round trips. ECN is not implemented. All arithmetic uses integers:
 //! bytes, bytes per second, and gains in per cent.
 
 mod min_rtt;
@@ -22,7 +22,7 @@ use self::probe::Probe;
 use super::{Controller, LostSegment, RateSample, Repair, Start, View, Windows};
 use crate::time::{Duration, Instant};
 
-/// The model, and the state of the machine that feeds it.
+/// The model of the path and the state of the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Bbr {
     state: State,
@@ -46,18 +46,17 @@ pub(crate) struct Bbr {
     drain_start_round: u64,
     /// BBR.prior_cwnd: the window before a recovery or ProbeRTT.
     prior_cwnd: u32,
-    /// Recovery or the repair of a time-out is under way.
+    /// A recovery, or the recovery from a time-out, is in progress.
     recovering: bool,
-    /// A time-out has passed, and the losses that it has shown are not known yet.
+    /// A time-out has expired, and its losses were not reported yet.
     timed_out: bool,
     undo: Undo,
-    /// The first sample has come.
+    /// Whether the first sample has arrived.
     sampled: bool,
-    /// What the last sample or loss said: C.delivered, C.inflight.
+    /// C.delivered and C.inflight of the last sample or loss.
     delivered: u64,
     in_flight: u32,
-    /// Segments lost in the round of losses that do not follow each other (for
-    /// BBRStartupFullLossCnt).
+    /// Number of separate runs of segments lost in this loss round (for BBRStartupFullLossCnt).
     loss_ranges: u32,
     random: u64,
 }
@@ -74,21 +73,21 @@ enum State {
     ProbeRtt,
 }
 
-/// Round trips as packets see them.
+/// Round trips counted in delivered packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     /// BBR.round_count.
     count: u64,
-    /// BBR.round_start: the sample at hand is the first of a round trip.
+    /// BBR.round_start: the current sample is the first of a round trip.
     start: bool,
     /// BBR.next_round_delivered.
     end: u64,
 }
 
-/// What a spurious recovery gives back.
+/// State restored after a spurious recovery.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    /// BBR.undo_state: Startup or ProbeBW_UP, if the loss has ended that.
+    /// BBR.undo_state: Startup or ProbeBW_UP, if the loss has ended that state.
     state: Option<State>,
     bounds: Bounds,
 }
@@ -125,8 +124,8 @@ impl Bbr {
         this
     }
 
-    /// InitPacingRate(): the initial window in a round trip, or in a millisecond while none is
-    /// measured.
+    /// InitPacingRate(): the initial window per round trip, or per millisecond before the first
+    /// measurement.
     fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
         let srtt = srtt.filter(|srtt| !srtt.is_zero()).unwrap_or(Duration::from_millis(1));
         self.rate = percent(per_second(self.initial_cwnd.into(), srtt), STARTUP_PACING_GAIN);
@@ -178,12 +177,13 @@ impl Bbr {
         }
     }
 
-    /// BBR.MinPipeCwnd.
+    /// BBR.MinPipeCwnd: four segments keep data in flight with a peer that acknowledges every
+    /// second segment.
     fn min_pipe_cwnd(&self) -> u32 {
         self.mss.saturating_mul(4)
     }
 
-    /// BDPMultiple(): `gain` per cent of what the path holds at `bw`.
+    /// BDPMultiple(): `gain` per cent of the bandwidth-delay product at `bw`.
     fn bdp_multiple(&self, bw: u64, gain: u64) -> u32 {
         let Some(min_rtt) = self.min_rtt.value() else { return self.initial_cwnd };
         let bytes = u128::from(bw) * u128::from(min_rtt.as_nanos()) / 1_000_000_000;
@@ -192,12 +192,13 @@ impl Bbr {
 
     /// QuantizationBudget().
     fn quantized(&self, in_flight: u32) -> u32 {
+        // C.send_quantum: 1 ms at the pacing rate, at most 64 KiB.
         let budget = (self.rate / 1000).min(64 * 1024) as u32;
         let least = in_flight.max(budget).max(self.min_pipe_cwnd());
         if self.state == State::Up { least.saturating_add(2 * self.mss) } else { least }
     }
 
-    /// Inflight(): the bandwidth-delay product at `bw` with room for a quantum.
+    /// Inflight(): the bandwidth-delay product at `bw`, with room for a quantum.
     fn inflight(&self, bw: u64) -> u32 {
         self.quantized(self.bdp_multiple(bw, 100))
     }
@@ -233,7 +234,7 @@ impl Bbr {
         self.signals.is_loss_in_round = true;
     }
 
-    /// The recovery is over, or the repair of a time-out.
+    /// Called at the end of a recovery, or of the recovery from a time-out.
     fn leave_recovery(&mut self) {
         self.timed_out = false;
         if core::mem::take(&mut self.recovering) {
@@ -254,7 +255,7 @@ impl Bbr {
         }
     }
 
-    /// CheckStartupHighLoss(): at the end of a round trip in a recovery.
+    /// CheckStartupHighLoss(), at the end of a round trip in a recovery.
     fn check_startup_loss(&mut self, sample: &RateSample) {
         let round = self.signals.loss_round_start;
         let ranges = if round { core::mem::take(&mut self.loss_ranges) } else { self.loss_ranges };
@@ -285,6 +286,7 @@ impl Bbr {
     /// SetPacingRateWithGain().
     fn set_pacing_rate(&mut self, gain: u64) {
         let rate = percent(percent(self.bw, gain), 100 - PACING_MARGIN_PERCENT);
+        // In Startup the estimate is still growing, so a lower value must not reduce the rate.
         if self.full.reached || rate > self.rate {
             self.rate = rate;
         }
@@ -298,6 +300,8 @@ impl Bbr {
         let grown = self.cwnd.saturating_add(sample.newly_acked);
         if self.full.reached {
             self.cwnd = grown.min(max_inflight);
+        // In Startup the model underestimates the path. It limits the growth but must not shrink
+        // the window.
         } else if self.cwnd < max_inflight || sample.total_delivered < u64::from(self.initial_cwnd) {
             self.cwnd = grown;
         }
@@ -318,8 +322,8 @@ impl Bbr {
         cap.min(self.bounds.inflight_shortterm).max(self.min_pipe_cwnd())
     }
 
-    /// A number below `n`: the same for the same connection, whatever else happens (a linear
-    /// congruential generator).
+    /// A pseudo-random number below `n` from a linear congruential generator. The sequence depends
+    /// only on the connection's seed, so runs are reproducible.
     fn random_below(&mut self, n: u64) -> u64 {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -386,7 +390,7 @@ impl Controller for Bbr {
     fn on_lost(&mut self, now: Instant, view: &View, lost: &LostSegment) {
         (self.delivered, self.in_flight) = (lost.delivered, lost.in_flight);
         if core::mem::take(&mut self.timed_out) {
-            // OnEnterRTO(): one segment leaves.
+            // OnEnterRTO(): one segment may be sent.
             self.cwnd = lost.in_flight.saturating_add(view.mss);
         }
         self.note_loss();
@@ -396,7 +400,7 @@ impl Controller for Bbr {
         }
     }
 
-    /// OnEnterFastRecovery(). Without SACK nothing else tells of the loss.
+    /// OnEnterFastRecovery(). Without SACK no other call reports the loss.
     fn on_loss(&mut self, _now: Instant, view: &View) {
         self.save_state();
         self.recovering = true;
@@ -406,8 +410,8 @@ impl Controller for Bbr {
         }
     }
 
-    /// The draft leaves marks to a later version, and what it does about a loss is less than RFC
-    /// 3168 section 5 asks for.
+    /// The draft leaves marks to a later version. Its reaction to a loss is weaker than RFC 3168
+    /// section 5 requires for a mark, so data must not be sent as ECT.
     fn answers_marks(&self) -> bool {
         false
     }
@@ -458,18 +462,18 @@ impl Controller for Bbr {
     }
 }
 
-/// IsInflightTooHigh() where losses are reported: more than BBR.LossThresh, 2 %, of what was in
-/// flight.
+/// IsInflightTooHigh() for reported losses: more than BBR.LossThresh, 2 %, of the data in flight.
 fn is_too_high(lost: u64, in_flight: u32) -> bool {
     lost.saturating_mul(50) > u64::from(in_flight)
 }
 
-/// InflightAtLoss(): how much was in flight when the losses passed the threshold, which may be
-/// within the segment.
+/// InflightAtLoss(): data in flight when the losses exceeded the threshold, which may be within the
+/// segment.
 fn inflight_at_loss(lost: &LostSegment) -> u32 {
     let before = i64::from(lost.tx_in_flight) - i64::from(lost.size);
     let lost_before = lost.lost.min(u64::from(u32::MAX)) as i64 - i64::from(lost.size);
-    // (2 % before - lost_before) / 98 %.
+    // The prefix of the segment at which the losses reach 2 %, from lost_before + prefix = 0.02
+    // (before + prefix).
     let prefix = (2 * before - 100 * lost_before) / 98;
     (before + prefix).clamp(0, MOST_IN_FLIGHT.into()) as u32
 }
@@ -478,20 +482,21 @@ fn percent(n: u64, percent: u64) -> u64 {
     (u128::from(n) * u128::from(percent) / 100).min(u64::MAX.into()) as u64
 }
 
-/// Bytes per second.
+/// A rate in bytes per second.
 fn per_second(bytes: u64, time: Duration) -> u64 {
     (u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1))).min(u64::MAX.into()) as u64
 }
 
-/// Infinity of the bounds on the volume in flight.
+/// Infinity for the bounds of the data in flight.
 const UNBOUNDED: u32 = u32::MAX;
-/// Sequence arithmetic needs what is in flight well below half of the sequence space.
+/// Sequence comparisons need the data in flight to be well below half of the sequence space.
 const MOST_IN_FLIGHT: u32 = 1 << 30;
 /// BBR.StartupPacingGain, in per cent.
 const STARTUP_PACING_GAIN: u64 = 277;
 /// BBR.ProbeRTTCwndGain, in per cent.
 const PROBE_RTT_CWND_GAIN: u64 = 50;
-/// BBR.PacingMarginPercent.
+/// BBR.PacingMarginPercent: pacing slightly below the estimate keeps the queue at the bottleneck
+/// short.
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;

@@ -1,30 +1,30 @@
-//! The linked increases of RFC 6356: what one subflow gains depends on all.
+//! Linked increases (RFC 6356): the growth of one subflow depends on all subflows.
 
 use super::newreno::NewReno;
 use super::{Controller, View, Windows};
 use crate::time::{Duration, Instant};
 
-/// What a subflow must know of all together (RFC 6356 section 3).
+/// Values of all subflows that one subflow needs (RFC 6356 section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Coupling {
-    /// alpha, times [`Coupling::ONE`].
+    /// alpha multiplied by [`Coupling::ONE`].
     pub(crate) alpha: u64,
-    /// The sum of all congestion windows, in octets.
+    /// The sum of all congestion windows, in bytes.
     pub(crate) total: u64,
 }
 
 impl Coupling {
-    /// alpha = 1. RFC 6356 section 4 asks for 512 at least.
+    /// Fixed-point representation of alpha = 1. RFC 6356 section 4 requires at least 512.
     pub(crate) const ONE: u64 = 1 << 16;
 }
 
-/// As NewReno, but in congestion avoidance an acknowledgement of a octets adds
-/// min(alpha a mss / total, a mss / cwnd).
+/// NewReno, except that in congestion avoidance an acknowledgement of `a` bytes adds min(alpha a
+/// mss / total, a mss / cwnd).
 #[derive(Clone, Debug)]
 pub(crate) struct Coupled {
     base: NewReno,
     coupling: Option<Coupling>,
-    /// Octets of growth, times [`Coupling::ONE`], that are not whole yet.
+    /// Fraction of a byte of growth, multiplied by [`Coupling::ONE`].
     fraction: u64,
 }
 
@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Octets that a window of ten segments gains when all of them are acknowledged, one after
+    /// Growth of a window of ten segments in bytes when all of them are acknowledged one after
     /// another.
     fn gained(coupling: Coupling) -> u32 {
         let mut coupled = Coupled::new(10 * MSS, 10 * MSS);
@@ -126,11 +126,11 @@ mod tests {
     #[test]
     fn rfc_6356_section_3_a_round_trip_gains_alpha_segments_for_all_and_one_for_each_at_most() {
         let total = u64::from(20 * MSS);
-        // Two subflows alike: alpha is a half, of which each gains a half.
+        // Two equal subflows: alpha is one half, and each gains half of it.
         assert_eq!(gained(Coupling { alpha: Coupling::ONE / 2, total }), 250);
         assert_eq!(gained(Coupling { alpha: Coupling::ONE, total }), 500);
-        // No more than a TCP of its own would, which is a little less than a segment as the window
-        // grows meanwhile.
+        // No more than a single-path TCP, which gains slightly less than a segment because the
+        // window grows meanwhile.
         assert!((950..=1000).contains(&gained(Coupling { alpha: 100 * Coupling::ONE, total })));
     }
 }

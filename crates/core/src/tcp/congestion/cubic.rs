@@ -1,31 +1,31 @@
-//! CUBIC (RFC 9438), in integers: windows are octets, the cubic function counts milliseconds and
-//! its root is the integer cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 +
-//! beta).
+//! CUBIC (RFC 9438) in integer arithmetic: windows in bytes, time in milliseconds, and an integer
+//! cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 + beta).
 
 use super::{Controller, Repair, View, Windows};
 use crate::time::{Duration, Instant};
 
-/// The cubic window.
+/// State of CUBIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Cubic {
     cwnd: u32,
     ssthresh: u32,
     /// W_max (section 4.1.2).
     w_max: u32,
-    /// cwnd_prior: the window at the last reduction.
+    /// cwnd_prior: the window before the last reduction.
     cwnd_prior: u32,
-    /// Fractions of an octet that cwnd and W_est owe, over cwnd.
+    /// Accumulated fraction of a byte of growth, in units of 1/cwnd.
     owed: u64,
     epoch: Option<Epoch>,
-    /// The reduction before this epoch came from a time-out, or there was none (section 4.8).
+    /// Whether the reduction before this epoch came from a time-out, or there was none (section
+    /// 4.8).
     fresh: bool,
-    /// When an acknowledgement last came.
+    /// Time of the last acknowledgement.
     counted: Instant,
-    /// What the last reduction has changed beside window and threshold (section 4.9).
+    /// State changed by the last reduction besides window and threshold (section 4.9).
     before: Option<Shape>,
 }
 
-/// Where on the cubic function a window is.
+/// Position on the cubic function.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     w_max: u32,
@@ -40,11 +40,11 @@ struct Epoch {
     start: Instant,
     /// K in milliseconds.
     k: i64,
-    /// W_max of this stage, in octets: where the plateau lies.
+    /// W_max of this stage in bytes: the plateau of the function.
     origin: u32,
-    /// W_est: what Reno would have (section 4.3).
+    /// W_est: the window that Reno would have (section 4.3).
     w_est: u32,
-    /// Fraction of an octet that W_est owes, over 17 cwnd.
+    /// Accumulated fraction of a byte of W_est, in units of 1/(17 cwnd).
     owed: u64,
 }
 
@@ -65,8 +65,8 @@ impl Cubic {
 
     fn begin(&mut self, now: Instant, view: &View) -> Epoch {
         if self.fresh {
-            // Section 4.8: after a time-out W_max is the window at which congestion avoidance
-            // begins.
+            // Section 4.8: after a time-out, W_max is the window at the beginning of congestion
+            // avoidance.
             self.w_max = self.cwnd;
         }
         let origin = self.w_max.max(self.cwnd);
@@ -83,11 +83,12 @@ impl Cubic {
         self.grow_estimate(&mut epoch, view, acked);
         self.epoch = Some(epoch);
         if window_at(&epoch, t, view.mss) < epoch.w_est {
-            // The Reno-friendly region (section 4.3).
+            // The Reno-friendly region (section 4.3): below Reno's window, CUBIC must be at least
+            // as aggressive as Reno.
             self.cwnd = self.cwnd.max(epoch.w_est);
             return;
         }
-        // Section 4.2: the target lies between the window and one and a half of it.
+        // Section 4.2: the target lies between the window and 1.5 times the window.
         let ahead = t + view.srtt.unwrap_or(Duration::ZERO);
         let target =
             window_at(&epoch, ahead, view.mss).clamp(self.cwnd, self.cwnd.saturating_add(self.cwnd / 2));
@@ -97,8 +98,8 @@ impl Cubic {
         self.owed %= cwnd;
     }
 
-    /// W_est += alpha * acked / cwnd (section 4.3), with alpha 1 once the window before the loss is
-    /// regained.
+    /// W_est += alpha * acked / cwnd (section 4.3). alpha becomes 1 once the window before the loss
+    /// is regained.
     fn grow_estimate(&self, epoch: &mut Epoch, view: &View, acked: u32) {
         let alpha = if epoch.w_est >= self.cwnd_prior { 17 } else { 9 };
         let unit = 17 * u64::from(self.cwnd.max(1));
@@ -112,12 +113,15 @@ impl Cubic {
         let Self { w_max, cwnd_prior, epoch, fresh, .. } = *self;
         self.before = Some(Shape { w_max, cwnd_prior, epoch, fresh });
         self.cwnd_prior = self.cwnd;
+        // Fast convergence: 0.85 = (1 + beta) / 2. A window below the last W_max means that a new
+        // flow needs room, so the plateau moves down.
         self.w_max = if self.cwnd < self.w_max { scale(self.cwnd, 17, 20) } else { self.cwnd };
         self.ssthresh = scale(view.in_flight, num, den).max(view.least_ssthresh);
         self.epoch = None;
     }
 
-    /// Time in which the window is not the limit is no time of this epoch (sections 4.2 and 5.8).
+    /// Excludes time in which the window was not the limit from the epoch (sections 4.2 and 5.8).
+    /// Growth would otherwise jump after an idle time.
     fn pause_until(&mut self, now: Instant) {
         let since = now.saturating_since(core::mem::replace(&mut self.counted, now));
         if let Some(epoch) = &mut self.epoch {
@@ -125,7 +129,7 @@ impl Cubic {
         }
     }
 
-    /// A loss or a mark, without a time-out.
+    /// Handles a loss or a mark without a time-out.
     fn back_off(&mut self, view: &View, beta: (u32, u32)) {
         self.reduce(view, beta);
         self.cwnd = self.ssthresh;
@@ -168,13 +172,13 @@ impl Controller for Cubic {
         let cwnd = self.cwnd;
         self.back_off(view, if view.abe { BETA_ECN } else { BETA });
         self.cwnd = self.ssthresh.min(cwnd);
-        // A mark is never undone, not even with a spurious loss behind it.
+        // A mark is never undone, not even if a spurious loss follows it.
         self.before = None;
     }
 
     fn on_recovered(&mut self, _now: Instant, view: &View) {
         if view.repair == Repair::NewReno {
-            // RFC 6582 section 3.2 step 3: no burst after a full acknowledgement.
+            // RFC 6582 section 3.2 step 3: avoids a burst after a full acknowledgement.
             self.cwnd = self.ssthresh.min(view.in_flight.max(view.mss).saturating_add(view.mss));
         }
     }
@@ -188,7 +192,7 @@ impl Controller for Cubic {
         self.fresh = true;
     }
 
-    /// Section 4.9: the growth goes on where it was.
+    /// Section 4.9: restores the previous position on the cubic function.
     fn on_spurious(&mut self, _now: Instant, view: &View, prior: Windows) {
         self.cwnd = self.cwnd.max(prior.cwnd).min(view.limit);
         self.ssthresh = self.ssthresh.max(prior.ssthresh);
@@ -207,7 +211,7 @@ impl Controller for Cubic {
     }
 }
 
-/// W_cubic(t) = C (t - K)^3 + W_max (section 4.2 equation 1), in octets, zero at least.
+/// W_cubic(t) = C (t - K)^3 + W_max (section 4.2 equation 1) in bytes, at least zero.
 fn window_at(epoch: &Epoch, t: Duration, mss: u32) -> u32 {
     let t = t.as_millis().min(LONGEST) as i64;
     let x = i128::from((t - epoch.k).clamp(-(LONGEST as i64), LONGEST as i64));
@@ -221,7 +225,7 @@ fn root_of(gap: u32, mss: u32) -> i64 {
     cube_root(cube) as i64
 }
 
-/// The largest integer whose cube is at most `n`, bit by bit.
+/// The largest integer whose cube is at most `n`, computed bit by bit.
 fn cube_root(n: u128) -> u64 {
     let mut root = 0_u128;
     for bit in (0..24).rev() {
@@ -240,7 +244,7 @@ fn scale(n: u32, num: u32, den: u32) -> u32 {
 /// beta_cubic (RFC 9438 section 4.6) and beta_ecn (RFC 8511 section 3).
 const BETA: (u32, u32) = (7, 10);
 const BETA_ECN: (u32, u32) = (17, 20);
-/// Milliseconds past which the cubic function is constant; it has long left any window behind.
+/// Time in milliseconds after which the function is constant; by then it exceeds every window.
 const LONGEST: u64 = 4_000_000;
 
 #[cfg(test)]
@@ -266,7 +270,7 @@ mod tests {
         assert!(window_at(&epoch, Duration::from_millis(8434), 1000).abs_diff(130_000) < 20);
     }
 
-    /// RFC 9438 section 5.8: a sender that did not use its window for 10 s goes on where it was.
+    /// RFC 9438 section 5.8: a sender that did not use its window for 10 s continues where it was.
     #[test]
     fn time_without_use_of_the_window_does_not_count() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
@@ -287,8 +291,8 @@ mod tests {
         assert_eq!(window(0), window(100));
     }
 
-    /// RFC 9438 section 4.2: the target is at most one and a half of the window, however far the
-    /// cubic function is ahead.
+    /// RFC 9438 section 4.2: the target is at most 1.5 times the window, however far the cubic
+    /// function is ahead.
     #[test]
     fn the_window_grows_by_half_in_a_round_trip_at_most() {
         let view = View {

@@ -4,12 +4,12 @@ use super::{Controller, Repair, View, Windows};
 use crate::tcp::congestion::ByteCounting;
 use crate::time::Instant;
 
-/// The classical window.
+/// The window of NewReno.
 #[derive(Clone, Debug)]
 pub(crate) struct NewReno {
     cwnd: u32,
     ssthresh: u32,
-    /// Octets acknowledged towards the next increase in congestion avoidance (RFC 3465 section
+    /// Bytes acknowledged towards the next increase in congestion avoidance (RFC 3465 section
     /// 2.1).
     counted: u32,
 }
@@ -19,12 +19,12 @@ impl NewReno {
         Self { cwnd, ssthresh, counted: 0 }
     }
 
-    /// Octets that another rule adds in congestion avoidance.
+    /// Adds bytes in congestion avoidance according to another rule.
     pub(super) fn grow(&mut self, octets: u32, limit: u32) {
         self.cwnd = self.cwnd.saturating_add(octets).min(limit);
     }
 
-    /// A loss by another rule than half of what is in flight.
+    /// Applies a reduction by another rule than half of the data in flight.
     pub(super) fn reduce(&mut self, ssthresh: u32, cwnd: u32) {
         self.ssthresh = ssthresh;
         self.cwnd = cwnd;
@@ -33,7 +33,7 @@ impl NewReno {
 
     fn avoid_congestion(&mut self, view: &View, acked: u32) {
         match view.byte_counting {
-            // RFC 5681 equation 3.
+            // RFC 5681 equation 3. It never adds less than one byte.
             ByteCounting::Off => {
                 let step = u64::from(view.mss) * u64::from(view.mss) / u64::from(self.cwnd.max(1));
                 self.cwnd = self.cwnd.saturating_add((step as u32).max(1));
@@ -97,13 +97,13 @@ impl Controller for NewReno {
 
     fn on_recovered(&mut self, _now: Instant, view: &View) {
         if view.repair == Repair::NewReno {
-            // RFC 6582 section 3.2 step 3, the first choice: no burst after a full acknowledgement.
+            // RFC 6582 section 3.2 step 3, option 1: avoids a burst after a full acknowledgement.
             self.cwnd = self.ssthresh.min(view.in_flight.max(view.mss).saturating_add(view.mss));
         }
     }
 
     fn on_timeout(&mut self, _now: Instant, view: &View) {
-        // RFC 5681 section 3.1: the threshold holds while the same octet times out again.
+        // RFC 5681 section 3.1: a repeated time-out for the same byte keeps the threshold.
         if view.repair != Repair::RepeatedTimeout {
             self.ssthresh = half_flight(view);
         }

@@ -1,10 +1,10 @@
-//! The dispatch: whatever the sender calls reaches the algorithm.
+//! Tests of the dispatch: every call of the sender reaches the algorithm.
 
 use std::vec::Vec;
 
 use super::*;
 
-/// Names of the functions of a block of `source` that begins with `from`.
+/// Names of the functions in the block of `source` that begins with `from`.
 fn functions(source: &'static str, from: &str) -> Vec<&'static str> {
     let begin = source.find(from).expect("the block");
     let block = &source[begin..];
@@ -13,7 +13,8 @@ fn functions(source: &'static str, from: &str) -> Vec<&'static str> {
     block[..end].lines().filter_map(name).collect()
 }
 
-/// The test below calls all methods: those with a default that does nothing would not be missed.
+/// The test below must call all methods, because a missing forward to a default method has no
+/// visible effect.
 #[test]
 fn the_spy_has_every_method() {
     let mut asked = functions(include_str!("../congestion.rs"), "pub trait Controller");

@@ -1,33 +1,34 @@
-//! TCP Westwood+: after a loss the window is what the path was seen to deliver, not half of what it
-//! was (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo:
+//! TCP Westwood+: a loss sets the window to the measured capacity of the path, not to half of the
+//! window (Mascolo, Casetti, Gerla, Sanadidi, Wang: "TCP Westwood", MobiCom 2001; Grieco, Mascolo:
 //! "Performance Evaluation and Comparison of Westwood+, New Reno, and Vegas TCP Congestion
 //! Control", CCR 34(2), 2004).
 //!
-//! Once in a round trip the octets acknowledged in it give a sample of the bandwidth, and a
-//! low-pass filter the estimate BWE. Three duplicate acknowledgements or a time-out set ssthresh =
-//! max(2, BWE RTTmin / segment). All else is NewReno.
+//! Once per round trip the acknowledged bytes give a bandwidth sample, and a low-pass filter the
+//! estimate BWE. Three duplicate acknowledgements or a time-out set ssthresh = max(2, BWE RTTmin /
+//! segment). All else is NewReno.
 //!
-//! Where the papers leave a choice: the first sample is the estimate; without one a loss is
-//! NewReno's; a loss never makes the window larger; a silence longer than the time-out gives no
-//! sample.
+//! Choices that the papers leave open: the first sample is the estimate; without a sample a loss is
+//! handled as in NewReno; a loss never enlarges the window; an idle time longer than the time-out
+//! gives no sample.
 
 use super::newreno::NewReno;
 use super::{Controller, Repair, View, Windows};
 use crate::time::{Duration, Instant};
 
-/// The window, and what is known of the path.
+/// The window, and the estimate of the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Westwood {
     base: NewReno,
-    /// BWE, in octets per second times [`UNIT`].
+    /// BWE, in bytes per second times [`UNIT`].
     bandwidth: Option<u64>,
-    /// The last round trip measured.
+    /// The last measured round-trip time.
     rtt: Option<Duration>,
-    /// When the sample at hand began.
+    /// Start of the current sample.
     since: Option<Instant>,
-    /// Octets acknowledged in it.
+    /// Bytes acknowledged in the current sample.
     delivered: u64,
-    /// Octets that duplicate acknowledgements have told of, for which a later one will count again.
+    /// Bytes already counted for duplicate acknowledgements, which a later acknowledgement covers
+    /// again.
     accounted: u64,
 }
 
@@ -37,8 +38,9 @@ impl Westwood {
         Self { base, bandwidth: None, rtt: None, since: None, delivered: 0, accounted: 0 }
     }
 
-    /// AckedCount of the MobiCom paper: a duplicate stands for one segment that has arrived; an
-    /// acknowledgement of more than one is delayed, or repeats what duplicates have said.
+    /// AckedCount of the MobiCom paper. A duplicate stands for one delivered segment. An
+    /// acknowledgement of more than one segment is delayed, or covers bytes already counted for
+    /// duplicates.
     fn count(&mut self, mss: u64, acked: u64) -> u64 {
         if acked == 0 {
             self.accounted += mss;
@@ -54,15 +56,16 @@ impl Westwood {
         acked - core::mem::take(&mut self.accounted)
     }
 
-    /// b = D / T, and BWE = 0.9 BWE + 0.1 b (CCR paper, section 2).
+    /// b = D / T and BWE = 0.9 BWE + 0.1 b (CCR paper, section 2).
     fn sample(&mut self, octets: u64, time: Duration) {
         let nanos = u128::from(time.as_nanos().max(1));
         let sample = u128::from(octets) * u128::from(UNIT) * 1_000_000_000 / nanos;
+        // Below this limit the filter cannot overflow.
         let sample = sample.min(u128::from(u64::MAX / 10)) as u64;
         self.bandwidth = Some(self.bandwidth.map_or(sample, |estimate| (9 * estimate + sample) / 10));
     }
 
-    /// BWE RTTmin in octets, two segments at least.
+    /// BWE RTTmin in bytes, at least two segments.
     fn pipe(&self, view: &View) -> Option<u32> {
         let (bandwidth, min_rtt) = (self.bandwidth?, view.min_rtt?);
         let octets =
@@ -89,6 +92,8 @@ impl Controller for Westwood {
     fn on_delivery(&mut self, now: Instant, mss: u32, acked: u32) {
         let since = *self.since.get_or_insert(now);
         let time = now.saturating_since(since);
+        // One sample per round trip: with a sample per acknowledgement, compressed acknowledgements
+        // would inflate the estimate (CCR paper).
         if self.rtt.is_some_and(|rtt| !rtt.is_zero() && time >= rtt) {
             self.sample(self.delivered, time);
             self.since = Some(now);
@@ -107,6 +112,7 @@ impl Controller for Westwood {
 
     fn on_loss(&mut self, now: Instant, view: &View) {
         match self.pipe(view) {
+            // A loss never enlarges the window.
             Some(pipe) => self.base.reduce(pipe, self.base.cwnd().min(pipe)),
             None => self.base.on_loss(now, view),
         }
@@ -117,6 +123,7 @@ impl Controller for Westwood {
     }
 
     fn on_timeout(&mut self, now: Instant, view: &View) {
+        // RFC 5681 section 3.1: a repeated time-out for the same byte keeps the threshold.
         let pipe = self.pipe(view).filter(|_| view.repair != Repair::RepeatedTimeout);
         self.base.on_timeout(now, view);
         if let Some(pipe) = pipe {
@@ -135,7 +142,7 @@ impl Controller for Westwood {
     }
 }
 
-/// Parts of an octet per second, so that the filter does not lose slow paths in its rounding.
+/// Fixed-point unit of the estimate, which keeps the filter precise on slow paths.
 const UNIT: u64 = 1024;
 
 #[cfg(test)]
@@ -157,7 +164,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(millis)
     }
 
-    /// A round of acknowledgements, 100 ms each.
+    /// Runs rounds of acknowledgements of 100 ms each.
     fn rounds(westwood: &mut Westwood, octets: &[u32]) {
         for (n, octets) in octets.iter().enumerate() {
             let now = at(100 * n as u64);
@@ -194,11 +201,11 @@ mod tests {
             "one, a short one, a delayed one"
         );
         assert_eq!([count(0), count(0), count(0)], [1000; 3], "each duplicate is one segment");
-        // The hole is filled: of 4 segments 3 are known.
+        // The hole is filled: 3 of the 4 segments were counted before.
         assert_eq!(count(4000), 1000);
         assert_eq!(count(2000), 2000);
         assert_eq!([count(0), count(0), count(0)], [1000; 3]);
-        // Partial acknowledgements: 2 of the 3, which are one that was sent again.
+        // Partial acknowledgements: 2 of the 3 counted segments, of which one was retransmitted.
         assert_eq!([count(2000), count(2000)], [1000, 1000]);
     }
 

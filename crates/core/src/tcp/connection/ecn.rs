@@ -1,31 +1,31 @@
-//! Explicit congestion notification (RFC 3168 section 6.1): the agreement, and the marks that are
-//! echoed to the peer.
+//! Explicit congestion notification (RFC 3168 section 6.1): the negotiation, and the marks echoed
+//! to the peer.
 
 use crate::segment::{Ecn, Flags, Segment};
 use crate::tcp::config::EcnMode;
 
-/// What the handshake has said, and what the peer is to hear.
+/// State of ECN.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notification {
     mode: EcnMode,
     asked: Asked,
-    /// Our data may be ECT.
+    /// Whether our data may be ECT.
     agreed: bool,
-    /// The peer's data may be ECT, and its marks are echoed.
+    /// Whether the peer's data may be ECT, so that its marks are echoed.
     echoes: bool,
-    /// A mark has come and the peer has not said that it has slowed down.
+    /// Whether a mark has arrived and the peer has not yet confirmed it with CWR.
     echo: bool,
     marks: u64,
 }
 
-/// What our SYNs have asked for.
+/// What our SYNs have requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Asked {
-    /// No SYN has left.
+    /// No SYN was sent.
     Nothing,
-    /// The first one has, and asked for ECN.
+    /// The first SYN was sent and requested ECN.
     Ecn,
-    /// One without ECN: no segment of ours may be ECT from then on (section 6.1.1).
+    /// A SYN without ECN was sent: no later segment of ours may be ECT (section 6.1.1).
     Plain,
 }
 
@@ -34,18 +34,18 @@ impl Notification {
         Self { mode, asked: Asked::Nothing, agreed: false, echoes: false, echo: false, marks: 0 }
     }
 
-    /// Both ends speak it.
+    /// Whether both ends have agreed on ECN.
     pub(super) fn is_agreed(&self) -> bool {
         self.agreed
     }
 
-    /// Data segments that came with a mark.
+    /// Number of data segments received with a mark.
     pub(super) fn marks(&self) -> u64 {
         self.marks
     }
 
-    /// The flags of a SYN. Something on the way may drop those that ask for ECN, so that only the
-    /// first one does (section 6.1.1.1).
+    /// The flags of a SYN. Only the first SYN requests ECN, because a middlebox may drop such SYNs
+    /// (section 6.1.1.1).
     pub(super) fn ask(&mut self) -> Flags {
         match (self.mode, self.asked) {
             (EcnMode::Request, Asked::Nothing) => {
@@ -64,7 +64,7 @@ impl Notification {
         if self.agreed { Flags::ECE } else { Flags::default() }
     }
 
-    /// The peer's SYN or SYN-ACK.
+    /// Processes the peer's SYN or SYN-ACK.
     pub(super) fn take_syn(&mut self, flags: Flags) {
         let answers = flags.contains(Flags::ACK);
         let offered = if answers {
@@ -73,16 +73,17 @@ impl Notification {
             self.mode != EcnMode::Off && flags.contains(SETUP)
         };
         self.agreed = offered && self.asked != Asked::Plain;
-        // The peer may have heard the first SYN alone, and send ECT (section 6.1.1).
+        // The peer may have received only the first SYN, and may send ECT (section 6.1.1).
         self.echoes = offered;
     }
 
-    /// The peer's SYN again: if it no longer asks, it will not use it.
+    /// Processes a repeated SYN of the peer: if it no longer requests ECN, the peer will not use
+    /// it.
     pub(super) fn take_syn_again(&mut self, flags: Flags) {
         self.agreed &= flags.contains(SETUP);
     }
 
-    /// A segment has been accepted (section 6.1.3). One without data is never marked.
+    /// Processes an accepted segment (section 6.1.3). A segment without data is never marked.
     #[inline]
     pub(super) fn receive(&mut self, segment: &Segment) {
         if !self.echoes || segment.payload.is_empty() {
@@ -97,12 +98,12 @@ impl Notification {
         }
     }
 
-    /// ECE, as long as it is to be said.
+    /// ECE, while it is to be sent.
     #[inline]
     pub(super) fn echo(&self) -> Flags {
         if self.echo { Flags::ECE } else { Flags::default() }
     }
 }
 
-/// The flags of a SYN that asks for ECN (section 6.1.1).
+/// The flags of a SYN that requests ECN (section 6.1.1).
 const SETUP: Flags = Flags::ECE.with(Flags::CWR);

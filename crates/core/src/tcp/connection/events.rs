@@ -2,7 +2,8 @@
 
 use super::{CloseReason, Event};
 
-/// A set in the order of [`Event`]'s variants: what happens twice is told once.
+/// A set of events, reported in the order of [`Event`]'s variants. A repeated event is reported
+/// once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Events {
     pending: u8,

@@ -1,4 +1,4 @@
-//! The three ways into ESTABLISHED (RFC 9293 section 3.5) and the options agreed there.
+//! The three ways to ESTABLISHED (RFC 9293 section 3.5) and the negotiated options.
 
 use super::events::Pending;
 use super::stamps::{self, Stamps};
@@ -10,16 +10,20 @@ use crate::tcp::sender::Acknowledgement;
 use crate::time::Instant;
 
 impl Connection {
-    /// RFC 9293 section 3.10.7.3.
+    /// Processes a segment in SYN-SENT (RFC 9293 section 3.10.7.3).
     pub(super) fn segment_in_syn_sent(&mut self, now: Instant, segment: Segment) {
         let has = |flag| segment.flags.contains(flag);
         let acks = has(Flags::ACK);
+        // First check: an unacceptable ACK belongs to another incarnation of the connection, so it
+        // is answered with a reset.
         if acks && (segment.ack.le(self.tx.una()) || segment.ack.gt(self.tx.max())) {
             self.dropped += 1;
             self.reset = reset_for(&segment);
             return;
         }
         if has(Flags::RST) {
+            // Second check: an acceptable ACK proves that the sender of the reset has seen our SYN.
+            // Without it the reset may be forged.
             self.dropped += u64::from(!acks);
             if acks {
                 self.finish(CloseReason::Refused);
@@ -39,15 +43,16 @@ impl Connection {
             let text = Segment { seq: segment.seq + 1, ..segment };
             self.process_text(now, text);
         } else {
-            // Simultaneous open: our SYN is answered by a SYN-ACK for the peer's.
+            // Simultaneous open: both sides answer the other's SYN with a SYN-ACK.
             self.state = State::SynReceived;
             self.syn_due = true;
         }
     }
 
-    /// Sequence numbers, window and options of the peer's SYN.
+    /// Processes sequence number, window and options of the peer's SYN.
     pub(super) fn take_syn(&mut self, now: Instant, syn: &Segment) {
         let options = &syn.options;
+        // Windows are scaled only if both SYNs have the option (RFC 7323 section 2.2).
         let (ours, theirs) = match (self.config.window_scale, options.window_scale) {
             (Some(ours), Some(theirs)) => (ours.min(MAX_SHIFT), theirs.min(MAX_SHIFT)),
             (Some(_) | None, _) => (0, 0),
@@ -64,12 +69,13 @@ impl Connection {
         if options.sack_permitted {
             self.tx.expect_sack();
         }
+        // Without the option the default MSS applies (RFC 9293 section 3.7.1).
         let peer = options.mss.unwrap_or(self.config.default_mss).max(LEAST_MSS);
         let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
         let options_len = stamped + self.multipath_overhead();
         let mss = u32::from(peer.min(self.config.mss).saturating_sub(options_len));
         self.tx.set_mss(mss);
-        // What the peer accepts is our best guess of what it sends.
+        // What the peer accepts is the best guess of what it sends.
         self.rx.set_mss(mss);
         let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
         // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
@@ -84,14 +90,14 @@ impl Connection {
         self.tx.handle_syn(now, &a);
     }
 
-    /// ESTABLISHED, or what follows at once if the owner has closed meanwhile.
+    /// Enters ESTABLISHED, or FIN-WAIT-1 if the owner has closed in the meantime.
     pub(super) fn establish(&mut self) {
         self.state = if self.closing { State::FinWait1 } else { State::Established };
         self.syn_due = false;
         self.events.raise(Pending::Established);
     }
 
-    /// SYN or SYN-ACK.
+    /// Returns the SYN or SYN-ACK to send.
     pub(super) fn poll_handshake(&mut self, now: Instant) -> Option<Segment> {
         if !self.syn_due {
             return self.poll_ack(now);
@@ -108,8 +114,8 @@ impl Connection {
             seq,
             ack: if answers { self.rx.nxt() } else { Default::default() },
             flags: Flags::SYN.with(if answers { Flags::ACK.with(self.ecn.answer()) } else { self.ecn.ask() }),
-            // What was offered before stands (RFC 9293 section 3.8.6): a repetition may not take it
-            // back.
+            // A repetition must not shrink the window that was offered before (RFC 9293 section
+            // 3.8.6).
             window: if answers { self.rx.window().min(0xffff) as u16 } else { self.rx.syn_window() },
             options: if answers { self.answer(now) } else { self.offer(now) },
             mptcp: match &self.multipath {
@@ -130,8 +136,8 @@ impl Connection {
         }
     }
 
-    /// A SYN-ACK repeats of our offer what the peer has offered too; but the two directions of SACK
-    /// are apart, so ours is said whether or not the peer permits.
+    /// Options of a SYN-ACK: those of our offer that the peer has offered too. SACK-permitted is
+    /// independent per direction, so ours is sent whether or not the peer permits SACK.
     fn answer(&mut self, now: Instant) -> Options {
         let ack = self.rx.nxt();
         Options {
@@ -154,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// Who is to blame when the handshake is reset.
+    /// The close reason of a reset handshake.
     pub(super) fn refusal(&self) -> CloseReason {
         match self.opening {
             Opening::Active => CloseReason::Refused,
@@ -163,16 +169,16 @@ impl Connection {
     }
 }
 
-/// What a [`SackRole`] means on the wire.
+/// Meaning of a [`SackRole`] on the wire.
 struct SackRoles {
     permits: bool,
     sends: bool,
 }
 
-/// RFC 7323 section 2.3.
+/// Largest shift count (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
-/// A peer cannot make us send smaller segments, most of which would be headers; Linux has the same
-/// number.
+/// Lower bound of the MSS, as on Linux: a peer must not make us send tiny segments, which consist
+/// mostly of headers.
 const LEAST_MSS: u16 = 48;
-/// The timestamps option with its padding (RFC 7323 appendix A).
+/// Length of the timestamps option with padding (RFC 7323 appendix A).
 const STAMPS_LEN: u16 = 12;

@@ -1,5 +1,5 @@
-//! A segment arrives in any state but SYN-SENT: RFC 9293 section 3.10.7.4, in its order, with the
-//! defences of RFC 5961.
+//! Processing of a segment in any state but SYN-SENT: RFC 9293 section 3.10.7.4, in its order, with
+//! the defences of RFC 5961.
 
 use super::events::Pending;
 use super::stamps::{self, Stamps};
@@ -11,21 +11,21 @@ use crate::tcp::receiver::Arrival;
 use crate::tcp::sender::{Acknowledgement, Progress};
 use crate::time::{Duration, Instant};
 
-/// Whether processing goes on after a check.
+/// Result of a check: `Ok` to continue.
 type Check = Result<(), Dropped>;
 
-/// The segment was counted, and answered if an answer is due.
+/// The segment was counted as dropped, and answered if an answer is due.
 struct Dropped;
 
 impl Connection {
-    /// Whether the segment has passed all checks.
+    /// Processes a segment; returns whether it has passed all checks.
     pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) -> bool {
         // The window of a segment with SYN is not scaled (RFC 7323 section 2.2).
         let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
         match self.check(now, &mut segment) {
             Ok(()) => {
-                // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would
-                // drop all others.
+                // Only after the checks: a segment with an impossible ACK must not set TS.Recent,
+                // because PAWS would then drop all valid segments.
                 self.take_stamp(now, &segment);
                 self.tell_multipath(&segment, segment.seq, shift);
                 self.ecn.receive(&segment);
@@ -44,14 +44,15 @@ impl Connection {
     #[inline]
     fn check(&mut self, now: Instant, segment: &mut Segment) -> Check {
         self.check_syn_received(segment)?;
+        // RFC 7323 section 5.3 (R1): PAWS comes before the sequence number.
         self.check_timestamps(now, segment)?;
         self.check_sequence(now, segment)?;
         self.check_flags(now, segment)?;
         self.check_ack(now, segment)
     }
 
-    /// The peer's SYN again, or in a simultaneous open its SYN-ACK (RFC 9293 section 3.5 figure 7):
-    /// by then the SYN itself lies before the window and only its ACK counts.
+    /// Handles the peer's repeated SYN, or its SYN-ACK in a simultaneous open (RFC 9293 section 3.5
+    /// figure 7). The SYN itself then lies before the window, and only its ACK counts.
     #[inline]
     fn check_syn_received(&mut self, segment: &mut Segment) -> Check {
         let syn = segment.flags.contains(Flags::SYN) && segment.seq == self.rx.irs();
@@ -67,16 +68,17 @@ impl Connection {
         }
         segment.seq += 1;
         segment.flags = segment.flags.without(Flags::SYN.with(Flags::ECE));
-        // The peer waits for our SYN-ACK's twin: an acknowledgement.
+        // The peer waits for an acknowledgement of its SYN-ACK.
         self.rx.acknowledge();
         Ok(())
     }
 
-    /// PAWS (RFC 7323 section 5.3), and section 3.2: once agreed on, no segment comes without
-    /// timestamps.
+    /// PAWS (RFC 7323 section 5.3). Once timestamps are negotiated, a segment without them is
+    /// dropped (section 3.2).
     #[inline]
     fn check_timestamps(&mut self, now: Instant, segment: &Segment) -> Check {
         let Some(stamps) = &self.stamps else { return Ok(()) };
+        // RFC 7323 section 5.3 (R1): PAWS does not apply to resets.
         if segment.flags.contains(Flags::RST) {
             return Ok(());
         }
@@ -88,17 +90,19 @@ impl Connection {
         Ok(())
     }
 
-    /// First, the sequence number (RFC 9293 section 3.10.7.4): what lies wholly outside of the
-    /// window is answered and dropped. While our window is closed a segment at RCV.NXT still has
-    /// its ACK processed, and always one that may come from a peer who probes: it cannot know
-    /// whether we took its last octet, so when both ends probe and every acknowledgement seems old,
-    /// neither would ever hear the other.
+    /// First check: the sequence number (RFC 9293 section 3.10.7.4). A segment entirely outside of
+    /// the window is answered and dropped, with two exceptions in which the ACK is still processed.
+    /// One is a segment at RCV.NXT while our window is closed. The other is a segment that may come
+    /// from a peer in the persist state: it cannot know whether we have taken its last byte. If
+    /// both ends probe, each would otherwise treat the acknowledgements of the other as old, and
+    /// neither would make progress.
     #[inline]
     fn check_sequence(&mut self, now: Instant, segment: &mut Segment) -> Check {
         let (nxt, window) = (self.rx.nxt(), self.rx.window());
         let right = nxt + window;
         let acceptable = if segment.seq_len() == 0 {
-            // The right edge itself too: SND.NXT stands there when all of the window is in flight.
+            // The right edge is acceptable too: SND.NXT stands there when the whole window is in
+            // flight.
             segment.seq.ge(nxt) && segment.seq.le(right)
         } else {
             segment.seq.lt(right) && segment.seq_end().gt(nxt)
@@ -107,7 +111,7 @@ impl Connection {
             return Ok(());
         }
         if segment.flags.contains(Flags::RST) {
-            // A reset at RCV.NXT counts however small the window is.
+            // A reset at RCV.NXT is valid even with a closed window.
             return if segment.seq == nxt { Ok(()) } else { Err(Dropped) };
         }
         if self.is_repetition(now, segment) {
@@ -126,14 +130,14 @@ impl Connection {
         Err(Dropped)
     }
 
-    /// The segment, all of it before RCV.NXT, is what the peer sends again because our
-    /// acknowledgement was lost: the answer echoes the repetition, or the peer would time the first
-    /// copy (RFC 7323 section 4.3).
+    /// Whether the segment, entirely before RCV.NXT, is a retransmission because our
+    /// acknowledgement was lost. The answer then echoes the timestamp of the retransmission;
+    /// otherwise the peer would measure from the first copy (RFC 7323 section 4.3).
     ///
-    /// TS.Recent must not be for a blind attacker to set, since PAWS drops what is older. So the
-    /// segment has what one in the window needs: a number that can be in flight and an acceptable
-    /// acknowledgement (RFC 5961 section 5.2). Besides its timestamp has gone on no faster than RFC
-    /// 7323 section 5.4 lets a clock tick.
+    /// A blind attacker must not be able to set TS.Recent, because PAWS drops older segments. The
+    /// segment therefore has to meet the conditions of a segment in the window: a number that can
+    /// be in flight and an acceptable acknowledgement (RFC 5961 section 5.2). In addition, its
+    /// timestamp must not advance faster than RFC 7323 section 5.4 allows a clock to tick.
     fn is_repetition(&self, now: Instant, segment: &Segment) -> bool {
         let (nxt, flags) = (self.rx.nxt(), segment.flags);
         let back = nxt.distance(segment.seq);
@@ -152,7 +156,7 @@ impl Connection {
         segment.ack.le(self.tx.max()) && self.tx.una().distance(segment.ack) <= reach
     }
 
-    /// R3 of RFC 7323 section 5.3.
+    /// R3 of RFC 7323 section 5.3: updates TS.Recent.
     #[inline]
     fn take_stamp(&mut self, now: Instant, segment: &Segment) {
         if let (Some(stamps), Some(theirs)) = (&mut self.stamps, segment.options.timestamps) {
@@ -161,7 +165,8 @@ impl Connection {
     }
 
     /// Second the RST, fourth the SYN, fifth the presence of an ACK (RFC 5961 sections 3.2 and
-    /// 4.2).
+    /// 4.2). A RST or SYN in the window that is not exact gets a challenge ACK, so that a blind
+    /// attacker cannot reset the connection.
     #[inline]
     fn check_flags(&mut self, now: Instant, segment: &Segment) -> Check {
         if segment.flags.contains(Flags::RST) {
@@ -193,7 +198,7 @@ impl Connection {
         self.finish(reason);
     }
 
-    /// Fifth, the acknowledgement number (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
+    /// Fifth check: the acknowledgement number (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
     #[inline]
     fn check_ack(&mut self, now: Instant, segment: &Segment) -> Check {
         if self.state == State::SynReceived {
@@ -210,7 +215,7 @@ impl Connection {
         Err(Dropped)
     }
 
-    /// The rest of the fifth step: SND.UNA, the window, and what an acknowledged FIN means.
+    /// Rest of the fifth step: SND.UNA, the window, and an acknowledged FIN.
     #[inline]
     fn process_ack(&mut self, now: Instant, segment: &Segment, shift: u8) {
         let echo = segment.options.timestamps.filter(|_| self.stamps.is_some());
@@ -259,7 +264,7 @@ impl Connection {
         }
     }
 
-    /// Seventh the text, eighth the FIN.
+    /// Seventh step the data, eighth the FIN.
     #[inline]
     pub(super) fn process_text(&mut self, now: Instant, segment: Segment) {
         let fin = segment.flags.contains(Flags::FIN);
@@ -268,7 +273,7 @@ impl Connection {
         }
         match self.state {
             State::Established | State::FinWait1 | State::FinWait2 => {}
-            // After the peer's FIN there is nothing that it could send.
+            // The peer sends nothing after its FIN.
             State::CloseWait | State::Closing | State::LastAck | State::TimeWait => return,
             State::SynSent | State::SynReceived | State::Closed => return,
         }
@@ -310,10 +315,10 @@ impl Connection {
         }
     }
 
-    /// Old or impossible segments are answered, but bare acknowledgements only so often: else two
-    /// ends out of step would answer each other for ever. Probes of the peer, which gives up
-    /// without an answer, have a limit of their own: a stranger, who cannot guess their numbers,
-    /// does not use it up.
+    /// Answers an unacceptable segment. The number of bare acknowledgements is limited, because two
+    /// ends out of step would otherwise answer each other forever. Window probes have a limit of
+    /// their own: a peer gives up without an answer, and an attacker who cannot guess its numbers
+    /// must not exhaust that limit.
     fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -330,7 +335,7 @@ impl Connection {
         }
     }
 
-    /// A challenge ACK (RFC 5961 section 7).
+    /// Schedules a challenge ACK (RFC 5961 section 7).
     fn challenge(&mut self, now: Instant) {
         if self.challenges.permits(now) {
             self.rx.acknowledge_once();
@@ -338,20 +343,21 @@ impl Connection {
     }
 }
 
-/// Octets of a segment that its SACK blocks take from the data; padded, as most senders have them.
+/// Option bytes of a segment's SACK blocks, with the padding that most senders use.
 #[inline]
 fn sack_len(sack: &SackBlocks) -> u32 {
     let blocks = sack.as_slice().len();
     if blocks == 0 { 0 } else { (SACK_HEAD + SACK_BLOCK * blocks) as u32 }
 }
 
-/// A window probe of which we have the octet, or an acknowledgement by someone who has sent one.
+/// Whether the segment is a window probe whose byte we have, or an acknowledgement of a peer that
+/// has sent one.
 #[inline]
 fn is_probe(segment: &Segment, nxt: SeqNumber) -> bool {
     segment.seq + 1 == nxt && segment.seq_len() <= 1 && !segment.flags.contains(Flags::SYN)
 }
 
-/// How many answers of a kind leave in a span of time.
+/// Limit of the number of answers of one kind per period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerLimit {
     most: u8,
@@ -363,8 +369,8 @@ pub(super) struct AnswerLimit {
 impl AnswerLimit {
     /// Challenge ACKs (RFC 5961 section 7).
     pub(super) const CHALLENGES: Self = Self::new(10, Duration::from_secs(5));
-    /// Answers to probes. Probes back off, so that few in a second are enough; without a limit two
-    /// ends that probe each other would take answers for probes.
+    /// Answers to probes. Probes back off, so a low rate is enough. Without a limit, two ends that
+    /// probe each other would take answers for probes.
     pub(super) const PROBES: Self = Self::new(2, Duration::from_secs(1));
 
     const fn new(most: u8, span: Duration) -> Self {

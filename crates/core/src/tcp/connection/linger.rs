@@ -1,22 +1,22 @@
-//! Connections on which nothing happens: keep-alive (RFC 9293 section 3.8.4), FIN-WAIT-2 without an
-//! application, and TIME-WAIT that gives way to a new connection.
+//! Idle connections: keep-alive (RFC 9293 section 3.8.4), FIN-WAIT-2 without an application, and
+//! TIME-WAIT that gives way to a new connection.
 
 use super::{CloseReason, Connection, Segment, State, reset_for};
 use crate::segment::{Flags, SeqNumber};
 use crate::tcp::config::KeepAlive;
 use crate::time::Instant;
 
-/// What keep-alive remembers.
+/// State of keep-alive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
     keep: KeepAlive,
-    /// When the peer was last heard.
+    /// When the last segment of the peer arrived.
     heard: Instant,
-    /// Probes since then.
+    /// Probes sent since then.
     probes: u8,
-    /// When the last of them left.
+    /// When the last probe was sent.
     probed: Instant,
-    /// One is to be sent.
+    /// Whether a probe is to be sent.
     due: bool,
 }
 
@@ -25,7 +25,7 @@ impl Watch {
         Self { keep, heard: now, probes: 0, probed: now, due: false }
     }
 
-    /// A segment of the peer has arrived.
+    /// Notes a segment of the peer.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant) {
         *self = Self::new(now, self.keep);
@@ -37,20 +37,21 @@ impl Watch {
 }
 
 impl Connection {
-    /// Probes a silent peer from now on, or no longer.
+    /// Sets keep-alive probing; `None` disables it.
     pub fn set_keep_alive(&mut self, now: Instant, keep: Option<KeepAlive>) {
         let heard = self.watch.map_or(now, |watch| watch.heard);
         self.watch = keep.map(|keep| Watch::new(heard, keep));
     }
 
-    /// [`Connection::close`] by an application that will not read either.
+    /// Closes the connection like [`Connection::close`], for an application that will not read
+    /// either.
     ///
-    /// Data that was not read, or that arrives afterwards, is lost, and a reset tells the peer (RFC
-    /// 1122 section 4.2.2.13, RFC 2525 section 2.17). FIN-WAIT-2 ends
-    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait) after it was entered or after this call,
-    /// without a reset. What was written still leaves; but while the peer's window is closed the
-    /// connection ends with a reset once nothing was acknowledged for this time (RFC 6429), however
-    /// many probes the peer answers.
+    /// Unread data, and data that arrives later, is lost, and a reset tells the peer (RFC 1122
+    /// section 4.2.2.13, RFC 2525 section 2.17). FIN-WAIT-2 ends without a reset, after
+    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait) counted from its beginning or from this
+    /// call. Written data is still sent. But while the peer's window is closed, the connection ends
+    /// with a reset after that time without an acknowledgement, even if the peer answers probes
+    /// (RFC 6429).
     pub fn release(&mut self, now: Instant) {
         if self.released {
             return;
@@ -72,14 +73,13 @@ impl Connection {
         }
     }
 
-    /// No application will read what has arrived.
+    /// Drops received data that no application will read.
     fn lose_text(&mut self, now: Instant) {
         match self.state {
-            // `abort` leaves these without a reset. The peer waits for our acknowledgement of its
-            // data, and is told.
+            // `abort` sends no reset in these states. The peer waits for an acknowledgement of its
+            // data, so it is told.
             State::Closing | State::LastAck => self.reset = Some(self.reset_segment(now)),
-            // The peer has closed and may be gone; what it has sent can no longer be asked for
-            // again.
+            // The peer has closed and may no longer exist; it cannot send its data again.
             State::TimeWait => return self.rx.discard(),
             State::SynSent
             | State::SynReceived
@@ -92,31 +92,30 @@ impl Connection {
         self.abort(now);
     }
 
-    /// Whether a segment has brought text that no application will read: if so, the connection is
-    /// reset, and the text is not acknowledged.
+    /// Whether a segment carries data that no application will read. If so, the connection is reset
+    /// and the data is not acknowledged.
     #[inline]
     pub(super) fn refuses_text(&mut self, now: Instant, segment: &Segment) -> bool {
         let end = segment.seq + segment.payload.len() as u32;
         let refuses = self.released && !segment.payload.is_empty() && end.gt(self.rx.nxt());
         if refuses {
             self.lose_text(now);
-            // As if there were no connection (RFC 9293 section 3.10.7.1): with the number that the
-            // peer expects, whatever of ours it has had.
+            // Answer as if there were no connection (RFC 9293 section 3.10.7.1): the reset carries
+            // the number that the peer expects, whatever data of ours it has received.
             self.reset = self.reset.take().and(reset_for(segment));
         }
         refuses
     }
 
-    /// Whether a SYN ends this connection, which is in TIME-WAIT, and begins another one (RFC 6191
-    /// section 2, RFC 9293 MAY-2): with
-    /// [`Config::time_wait_reuse`](crate::tcp::Config::time_wait_reuse), and if the SYN cannot be
-    /// an old duplicate.
+    /// Ends this connection in TIME-WAIT in favour of a new one, if `syn` cannot be an old
+    /// duplicate (RFC 6191 section 2, RFC 9293 MAY-2). Requires
+    /// [`Config::time_wait_reuse`](crate::tcp::Config::time_wait_reuse).
     ///
-    /// If so, the connection is closed. Returns the least initial sequence number of the new one,
-    /// for
-    /// [`Connection::accept`]: nothing of ours that is still in the network can be taken for its data. A driver with an
-    /// unpredictable number `iss` (RFC 9293 section 3.4.1) takes `iss` if `iss.ge(least)`, else
-    /// `iss + (1 << 31)`, which is then above `least` and hardly easier to guess.
+    /// On success the connection is closed. The result is the least initial sequence number of the
+    /// new connection, for [`Connection::accept`]: no old segment of ours in the network can then
+    /// be taken for its data. A driver with an unpredictable number `iss` (RFC 9293 section 3.4.1)
+    /// uses `iss` if `iss.ge(least)`, otherwise `iss + (1 << 31)`, which is above `least` and
+    /// hardly easier to guess.
     pub fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
         let has = |flag| syn.flags.contains(flag);
         let opens = has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST);
@@ -124,12 +123,14 @@ impl Connection {
         {
             return None;
         }
+        // As on Linux: above all numbers of the old connection, with the margin of an unscaled
+        // window.
         let iss = self.tx.control_seq() + u32::from(u16::MAX) + 2;
         self.finish(CloseReason::Graceful);
         Some(iss)
     }
 
-    /// RFC 6191 section 2: what was sent after the last segment of the connection.
+    /// Whether the SYN was sent after the last segment of this connection (RFC 6191 section 2).
     fn is_later(&self, now: Instant, syn: &Segment) -> bool {
         let above = syn.seq.ge(self.rx.nxt());
         match (&self.stamps, syn.options.timestamps) {
@@ -142,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// FIN-WAIT-2, with an end if no application waits for the peer.
+    /// Enters FIN-WAIT-2, with a time limit if no application waits for the peer.
     pub(super) fn enter_fin_wait_2(&mut self, now: Instant) {
         self.state = State::FinWait2;
         self.linger(now);
@@ -152,7 +153,8 @@ impl Connection {
         self.lingers_until = self.config.fin_wait.filter(|_| self.released).map(|span| now + span);
     }
 
-    /// The peer has acknowledged something: a slow transfer goes on for as long as it gets on.
+    /// Restarts the limit when the peer acknowledges data: a slow transfer may continue as long as
+    /// it makes progress.
     #[inline]
     pub(super) fn note_progress(&mut self, now: Instant) {
         match self.state {
@@ -170,8 +172,8 @@ impl Connection {
         }
     }
 
-    /// When TIME-WAIT is over, or waiting without an application. Data in an open window has the
-    /// retransmission time-out, which gives up by itself.
+    /// When TIME-WAIT ends, or the wait without an application. Data in an open window is limited
+    /// by the retransmission time-out instead.
     pub(super) fn linger_deadline(&self) -> Option<Instant> {
         match self.state {
             State::TimeWait | State::FinWait2 => self.lingers_until,
@@ -184,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Ends a connection that has waited for long enough; true if it has.
+    /// Ends a connection whose wait is over; returns whether it did.
     pub(super) fn linger_ends(&mut self, now: Instant) -> bool {
         let ends = self.linger_deadline().is_some_and(|at| at <= now);
         if ends {
@@ -204,8 +206,8 @@ impl Connection {
         ends
     }
 
-    /// Keep-alive is for connections that wait for the peer: what is not acknowledged has its own
-    /// timer.
+    /// Whether keep-alive applies: the connection only waits for the peer. Unacknowledged data has
+    /// its own timer.
     fn is_silent(&self) -> bool {
         let waits = match self.state {
             State::Established | State::FinWait2 | State::CloseWait => true,
@@ -224,7 +226,7 @@ impl Connection {
         self.watch.as_ref().filter(|watch| !watch.due && self.is_silent()).map(Watch::deadline)
     }
 
-    /// Asks the peer if it is time to; true if the connection is given up because it has not
+    /// Schedules a due probe. Returns true if the connection is abandoned because the peer has not
     /// answered.
     pub(super) fn watch_fails(&mut self, now: Instant) -> bool {
         let due = self.watch_deadline().is_some_and(|at| at <= now);
@@ -239,7 +241,7 @@ impl Connection {
         false
     }
 
-    /// A probe leaves now: no octets, at SND.NXT - 1, which every receiver answers.
+    /// Whether a probe is to be sent now: no data, at SND.NXT - 1, which every receiver answers.
     #[inline]
     pub(super) fn probes_silence(&mut self) -> bool {
         self.watch.as_mut().is_some_and(|watch| core::mem::take(&mut watch.due))

@@ -1,4 +1,4 @@
-//! Segments that leave once the connection is open.
+//! Segments of an open connection.
 
 use bytes::Bytes;
 
@@ -8,8 +8,9 @@ use crate::tcp::sender::{Mark, Marked, Outgoing};
 use crate::time::Instant;
 
 impl Connection {
-    /// What a hole or a duplicate makes us say comes first and bare, so that the peer can count it
-    /// (RFC 5681 section 2); then the stream; then an acknowledgement that no data took along.
+    /// Returns the next segment. Reports of holes and duplicates come first and without data, so
+    /// that the peer can count them (RFC 5681 section 2). Then comes stream data, then an
+    /// acknowledgement that no data segment has carried.
     #[inline]
     pub(super) fn poll_stream(&mut self, now: Instant) -> Option<Segment> {
         if self.rx.has_report() && self.rx.ack_due() {
@@ -20,6 +21,7 @@ impl Connection {
         {
             return Some(segment);
         }
+        // RFC 9293 section 3.8.4: a keep-alive probe has SEG.SEQ = SND.NXT - 1.
         if self.probes_silence() {
             return Some(self.bare_segment(now, 1));
         }
@@ -30,7 +32,7 @@ impl Connection {
         }
     }
 
-    /// `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>`, if one is owed.
+    /// Returns `<SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>`, if one is due.
     #[inline]
     pub(super) fn poll_ack(&mut self, now: Instant) -> Option<Segment> {
         if !self.rx.ack_due() {
@@ -39,15 +41,15 @@ impl Connection {
         Some(self.bare_segment(now, 0))
     }
 
-    /// An acknowledgement without data, `back` octets before SND.NXT.
+    /// An acknowledgement without data, `back` bytes before SND.NXT.
     #[inline]
     pub(super) fn bare_segment(&mut self, now: Instant, back: u32) -> Segment {
         let sack = if self.sends_sack { self.rx.sack_blocks() } else { SackBlocks::EMPTY };
         self.segment(now, self.tx.control_seq() - back, Flags::ACK, Bytes::new(), sack)
     }
 
-    /// The SACK blocks of a segment with data, which takes less data for them: as many as there is
-    /// room for among the options, and half of the segment at most.
+    /// The SACK blocks of a data segment, which reduce its payload: as many as the option space
+    /// allows, and at most half of the segment.
     #[inline]
     fn data_sack(&mut self) -> SackBlocks {
         if !self.config.sack_on_data || !self.sends_sack || !self.rx.has_holes() {
@@ -65,6 +67,7 @@ impl Connection {
                 self.tx.reserve(more);
                 return sack;
             }
+            // The last block is the least recent one (RFC 2018 section 4), so it is dropped first.
             let fewer = sack.as_slice().len() - 1;
             sack = sack.as_slice().iter().take(fewer).copied().collect();
         }
@@ -92,6 +95,7 @@ impl Connection {
         mut sack: SackBlocks,
     ) -> Segment {
         let ack = self.rx.nxt();
+        // Every segment carries the acknowledgement, so a delayed one is no longer owed.
         self.rx.acknowledged();
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now, ack));
         let mptcp = self.multipath_options(seq, payload.len(), &mut sack);
@@ -105,6 +109,8 @@ impl Connection {
             options: Options { timestamps, sack, ..Options::default() },
             mptcp,
             payload,
+            // A segment without data must not be ECT (RFC 3168 section 6.1.4); `data_segment` sets
+            // the codepoint.
             ecn: Ecn::NotEct,
         }
     }

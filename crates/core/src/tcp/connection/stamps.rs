@@ -1,13 +1,13 @@
-//! Timestamps (RFC 7323 sections 3 to 5): round trips and protection against wrapped sequence
-//! numbers.
+//! Timestamps (RFC 7323 sections 3 to 5): round-trip measurement and protection against wrapped
+//! sequence numbers (PAWS).
 //!
-//! The timestamp clock counts milliseconds of the driver's clock, without an offset of its own.
+//! The timestamp clock counts milliseconds of the driver's clock, without an offset.
 
 use crate::segment::{SeqNumber, Timestamps};
 use crate::tcp::rtt::timestamp;
 use crate::time::{Duration, Instant};
 
-/// What is kept once both sides have offered timestamps.
+/// State once both sides have offered timestamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamps {
     /// TS.Recent.
@@ -23,25 +23,25 @@ impl Stamps {
         Self { recent: value, taken: now, last_ack_sent: irs }
     }
 
-    /// R1 of RFC 7323 section 5.3: the segment is older than one that was taken.
+    /// R1 of RFC 7323 section 5.3: whether a segment is older than one that was accepted.
     #[inline]
     pub(super) fn is_old(&self, now: Instant, value: u32) -> bool {
         (value.wrapping_sub(self.recent) as i32) < 0 && now.saturating_since(self.taken) < OUTDATED
     }
 
-    /// The segment is younger than the last one taken (RFC 6191).
+    /// Whether the segment is newer than the last accepted one (RFC 6191).
     pub(super) fn is_news(&self, now: Instant, value: u32) -> bool {
         value != self.recent && !self.is_old(now, value)
     }
 
-    /// A clock of at most 1000 ticks in a second can show this after TS.Recent (RFC 7323 section
-    /// 5.4), and is not old.
+    /// Whether a clock of at most 1000 ticks per second can show this value after TS.Recent (RFC
+    /// 7323 section 5.4).
     pub(super) fn is_plausible(&self, now: Instant, value: u32) -> bool {
         let ticks = u64::from(value.wrapping_sub(self.recent));
         ticks <= (now.saturating_since(self.taken) + JITTER).as_millis()
     }
 
-    /// R3 of RFC 7323 section 5.3.
+    /// R3 of RFC 7323 section 5.3: updates TS.Recent.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, value: u32, seq: SeqNumber) {
         if seq.le(self.last_ack_sent) {
@@ -50,7 +50,7 @@ impl Stamps {
         }
     }
 
-    /// The option for a segment that acknowledges `ack`.
+    /// The option of a segment that acknowledges `ack`.
     #[inline]
     pub(super) fn stamp(&mut self, now: Instant, ack: SeqNumber) -> Timestamps {
         self.last_ack_sent = ack;
@@ -64,16 +64,16 @@ pub(super) fn clock(now: Instant) -> u32 {
     timestamp(now)
 }
 
-/// The round trip that an echo tells; `None` if it comes from the future.
+/// Round-trip time of an echoed timestamp; `None` if the echo lies in the future.
 #[inline]
 pub(super) fn round_trip(now: Instant, echo: u32) -> Option<Duration> {
     let ticks = clock(now).wrapping_sub(echo);
     (ticks < 1 << 31).then(|| Duration::from_millis(u64::from(ticks.max(1))))
 }
 
-/// TS.Recent says nothing after so long a silence. RFC 7323 section 5.5 has 24 days, half of the
-/// circle of a clock that counts milliseconds. Some peers count microseconds: this is half of their
-/// circle, as on Linux, and long enough for every old duplicate to be gone.
+/// Age after which TS.Recent is ignored. RFC 7323 section 5.5 uses 24 days, half of the range of a
+/// millisecond clock. Some peers count microseconds: this is half of their range, as on Linux, and
+/// long enough for every old duplicate to disappear.
 const OUTDATED: Duration = Duration::from_secs(2147);
-/// By how much one segment's way may be shorter than another's.
+/// Tolerance for the difference of two segments' delays.
 const JITTER: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! What a connection does for the Multipath TCP connection above it (RFC 8684). Without one nothing
-//! here runs.
+//! Services of a connection for the Multipath TCP connection that owns it (RFC 8684). A single-path
+//! connection runs none of this code.
 
 use alloc::boxed::Box;
 
@@ -36,6 +36,7 @@ impl Connection {
     ) -> Option<Self> {
         let mut this = Self::accept(now, config, syn, iss)?;
         this.become_subflow(iss, multipath);
+        // A second time, because the options of the subflow reduce the MSS.
         this.take_syn(now, syn);
         Some(this)
     }
@@ -46,13 +47,13 @@ impl Connection {
         self.multipath = Some(Box::new(multipath));
     }
 
-    /// The segment acknowledges our SYN in SYN-SENT.
+    /// Whether the segment acknowledges our SYN in SYN-SENT.
     pub(crate) fn awaits(&self, segment: &Segment) -> bool {
         self.state == State::SynSent && segment.ack.gt(self.tx.una()) && segment.ack.le(self.tx.max())
     }
 
-    /// The peer does not speak MPTCP: this is a plain connection from now on. `window` is what it
-    /// has offered, in octets, if its window is known.
+    /// Falls back to plain TCP, because the peer does not support MPTCP. `window` is the peer's
+    /// offered window in bytes, if known.
     pub(crate) fn leave_multipath(&mut self, window: Option<u32>) {
         let Some(multipath) = self.multipath.take() else { return };
         self.tx.set_map(None);
@@ -60,35 +61,36 @@ impl Connection {
         if let Some(window) = window {
             self.tx.bound_window(window);
         }
+        // In SYN-SENT the MSS is not yet computed.
         if self.state != State::SynSent {
             self.tx.widen_mss(u32::from(multipath.overhead()));
         }
     }
 
-    /// What is carried for the connection above.
+    /// The MPTCP state, for the MPTCP connection.
     #[inline]
     pub(crate) fn multipath(&mut self) -> Option<&mut Multipath> {
         self.multipath.as_deref_mut()
     }
 
-    /// Octets of each data segment that its mapping takes.
+    /// Bytes of each data segment that its mapping takes.
     pub(super) fn multipath_overhead(&self) -> u16 {
         self.multipath.as_ref().map_or(0, |multipath| multipath.overhead())
     }
 
-    /// As [`Connection::multipath_overhead`], of the segment with keys too.
+    /// As [`Connection::multipath_overhead`], including the larger option of the segment with keys.
     pub(super) fn multipath_room(&self) -> u16 {
         let keys = |multipath: &Multipath| if multipath.first.is_some() { TIGHTER as u16 } else { 0 };
         self.multipath.as_deref().map_or(0, |multipath| multipath.overhead() + keys(multipath))
     }
 
-    /// Queues octets that belong at `dsn`; all of them, since the caller has asked for the room.
-    /// Returns where they end on the subflow.
+    /// Queues all of `data`, mapped to `dsn`; the caller has checked the room. Returns the end of
+    /// the data on the subflow.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.tx.write_mapped(dsn, data)
     }
 
-    /// Octets that would leave at once.
+    /// Number of bytes that would be sent at once.
     pub(crate) fn room(&self, now: Instant) -> u32 {
         match self.state {
             State::Established | State::CloseWait => self.tx.room(now),
@@ -108,23 +110,24 @@ impl Connection {
         self.config.window_bounds()
     }
 
-    /// What a time-out has shown as lost is being sent again.
+    /// Whether data declared lost by a time-out is being retransmitted.
     pub(crate) fn repairs_timeout(&self) -> bool {
         self.tx.repairs_timeout()
     }
 
-    /// The peer has the octets from `seq` to `end`, by this subflow's acknowledgements.
+    /// Whether the peer has the bytes from `seq` to `end`, according to this subflow's
+    /// acknowledgements.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         self.tx.has_delivered(seq, end)
     }
 
-    /// SND.UNA: what lies before it is no longer kept.
+    /// SND.UNA: data before it is no longer kept.
     #[inline]
     pub(crate) fn una(&self) -> SeqNumber {
         self.tx.una()
     }
 
-    /// How many octets the connection above can take.
+    /// Sets the number of bytes that the MPTCP connection can accept.
     #[inline]
     pub(crate) fn set_shared_window(&mut self, octets: u32) {
         if self.state != State::SynSent {
@@ -132,25 +135,26 @@ impl Connection {
         }
     }
 
-    /// The window's growth from now on (RFC 6356).
+    /// Sets the growth of the window (RFC 6356).
     pub(crate) fn set_coupling(&mut self, coupling: Coupling) {
         self.tx.set_coupling(coupling);
     }
 
-    /// What was received is with the connection above already.
+    /// Discards received data, which the MPTCP connection already has.
     pub(crate) fn drop_received(&mut self) {
         self.rx.drop_ready();
     }
 
-    /// An acknowledgement leaves with the next poll.
+    /// Schedules an acknowledgement.
     pub(crate) fn acknowledge(&mut self) {
         self.rx.acknowledge_once();
     }
 
-    /// A segment has passed all checks.
+    /// Passes an accepted segment to the MPTCP connection.
     #[inline]
     pub(super) fn tell_multipath(&mut self, segment: &Segment, seq: SeqNumber, shift: u8) {
         let Some(multipath) = &mut self.multipath else { return };
+        // After its FIN the peer sends no more data.
         let takes = match self.state {
             State::SynSent | State::SynReceived | State::Established | State::FinWait1 | State::FinWait2 => {
                 true
@@ -165,8 +169,8 @@ impl Connection {
         });
     }
 
-    /// The options of a segment that is about to leave, and how many SACK blocks have room beside
-    /// them.
+    /// Returns the MPTCP options of a segment that is about to leave, and reduces `sack` to the
+    /// blocks that fit beside them.
     #[inline]
     pub(super) fn multipath_options(&mut self, seq: SeqNumber, len: usize, sack: &mut SackBlocks) -> Mptcp {
         let Some(multipath) = &mut self.multipath else { return Mptcp::NONE };
@@ -183,8 +187,8 @@ impl Connection {
         mptcp
     }
 
-    /// What no data segment can say leaves before data. A probe asks for the octet before SND.NXT
-    /// again, which every receiver answers (RFC 9293 section 3.8.4).
+    /// Returns a segment without data if an option is due that no data segment can carry. A probe
+    /// repeats the number before SND.NXT, which every receiver answers (RFC 9293 section 3.8.4).
     #[inline]
     pub(super) fn poll_urgent(&mut self, now: Instant) -> Option<Segment> {
         let multipath = self.multipath.as_ref().filter(|multipath| multipath.is_urgent())?;
@@ -193,10 +197,10 @@ impl Connection {
     }
 }
 
-/// RFC 9293 section 3.1.
+/// Largest length of all options (RFC 9293 section 3.1).
 const OPTIONS_LEN: usize = 40;
-/// The timestamps option with its padding (RFC 7323 appendix A).
+/// Length of the timestamps option with padding (RFC 7323 appendix A).
 const STAMPS_LEN: usize = 12;
-/// RFC 2018 section 3, padded.
+/// Lengths of the SACK option's header, with padding, and of a block (RFC 2018 section 3).
 pub(super) const SACK_HEAD: usize = 4;
 pub(super) const SACK_BLOCK: usize = 8;

@@ -1,51 +1,51 @@
-//! Buffers that follow the path: "Dynamic Right-Sizing" of the receiver (Fisk and Feng, LACSI 2001)
-//! and a send buffer of twice the congestion window, both as Linux has them.
+//! Automatic buffer growth: "Dynamic Right-Sizing" of the receive buffer (Fisk and Feng, LACSI
+//! 2001), and a send buffer of twice the congestion window, both as on Linux.
 
 use super::{Connection, Pending, stamps};
 use crate::segment::Segment;
 use crate::tcp::config::AutoTune;
 use crate::time::{Duration, Instant};
 
-/// What the tuning remembers.
+/// State of the tuning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
     most: AutoTune,
-    /// A round trip as long as there is no measurement.
+    /// Round-trip time assumed before the first measurement.
     unknown: Duration,
-    /// The round trip that the present round lasts; the queue on the way is in it.
+    /// Length of the current round: a round-trip time, including the queueing delay of the path.
     rtt: Option<Duration>,
-    /// Shortest round trip that the peer's echoes have shown in this round.
+    /// Shortest round-trip time of the peer's echoes in this round.
     shortest: Option<Duration>,
-    /// When the round began in which reading is counted, and the octets that were read before it.
+    /// Start of the current round, and the bytes read before it.
     round: Option<(Instant, u64)>,
-    /// Most octets that were read in one.
+    /// Largest number of bytes read in one round.
     best: u64,
 }
 
 impl Tuning {
-    /// `unknown` is the round trip as long as there is no measurement.
+    /// `unknown` is the round-trip time assumed before the first measurement.
     pub(super) fn new(most: AutoTune, unknown: Duration) -> Self {
         Self { most, unknown, rtt: None, shortest: None, round: None, best: 0 }
     }
 
-    /// The owner has chosen the receive buffer.
+    /// The owner has set the receive buffer, so tuning leaves it alone.
     pub(super) fn leave_receiver(&mut self) {
         self.most.receive = 0;
     }
 
-    /// The owner has chosen the send buffer.
+    /// The owner has set the send buffer, so tuning leaves it alone.
     pub(super) fn leave_sender(&mut self) {
         self.most.send = 0;
     }
 
-    /// A segment of the peer with data echoes a timestamp.
+    /// Records the round-trip time of a data segment's timestamp echo.
     fn sample(&mut self, rtt: Duration) {
         self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
     }
 
-    /// How long the next round lasts. The peer's echo is believed up to twice the round before, or
-    /// at first up to our own measurement, or what stands for it: an old echo, by idleness or as a
-    /// lie, would have a long time's reading count as that of a round trip.
+    /// Computes the length of the next round. The peer's echo is trusted up to twice the previous
+    /// round, at first up to our own measurement or its substitute. An old echo, after idle time or
+    /// from a misbehaving peer, would otherwise count a long time of reading as one round trip.
     fn next_rtt(&mut self, measured: Option<Duration>) -> Duration {
         let most = self.rtt.map(|rtt| rtt * 2).or(measured).unwrap_or(self.unknown);
         let echoed = self.shortest.take().map(|rtt| rtt.min(most.max(TICK)));
@@ -54,9 +54,9 @@ impl Tuning {
         rtt
     }
 
-    /// The receive buffer for what was read in the round trip that is over, if it is: twice that,
-    /// since a slow start doubles it in the next one, and once more what it has grown by. `read`
-    /// counts from the beginning; `measured` is our own round trip.
+    /// Computes the receive buffer at the end of a round: twice the bytes read in it, because slow
+    /// start doubles them in the next round, plus twice their growth. `read` counts all bytes read;
+    /// `measured` is our own round-trip time.
     fn receive_buffer(
         &mut self,
         now: Instant,
@@ -83,7 +83,8 @@ impl Tuning {
 }
 
 impl Connection {
-    /// Enlarges the buffers, if they are to follow the path. A subflow has those of its connection.
+    /// Enlarges the buffers if tuning is enabled. A subflow uses the buffers of its MPTCP
+    /// connection.
     #[inline]
     pub(super) fn tune(&mut self, now: Instant, segment: &Segment) {
         if self.tuning.is_some() && self.multipath.is_none() {
@@ -110,7 +111,7 @@ impl Connection {
     }
 }
 
-/// What an echo tells at least.
+/// Resolution of an echo.
 const TICK: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
         Tuning::new(AutoTune::LINUX, ms(1000))
     }
 
-    /// The rounds that a peer's echoes lead to; our own measurement is 20 ms.
+    /// The rounds that result from a peer's echoes; our own measurement is 20 ms.
     fn rounds(echoes: [u64; 6]) -> [u64; 6] {
         let mut tuning = tuning();
         echoes.map(|echo| {
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!([30, 90, 10].map(|own| tuning.next_rtt(Some(ms(own)))), [30, 90, 10].map(ms));
     }
 
-    /// A client that was idle before its upload echoes what is a minute old.
+    /// A client that was idle before its upload echoes a timestamp that is a minute old.
     #[test]
     fn rounds_without_our_own_measurement_are_bounded() {
         let mut tuning = tuning();
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(tuning.next_rtt(None), ms(40));
     }
 
-    /// Neither timestamps nor data of ours: the receive buffer grows all the same.
+    /// Without timestamps and without data of ours, the receive buffer still grows.
     #[test]
     fn rounds_begin_without_any_measurement() {
         let mut tuning = tuning();
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(buffers, [None; 5]);
     }
 
-    /// A round that a peer has lied into length takes that long.
+    /// A round that a misbehaving peer has lengthened lasts that long.
     #[test]
     fn rounds_of_a_liar_last_as_long_as_it_says() {
         let mut near = tuning();

@@ -1,33 +1,33 @@
-//! What the owner of a connection sees of it.
+//! Public types of a connection: states, events, errors, statistics.
 
 #[cfg(doc)]
 use crate::tcp::Connection;
 use crate::tcp::sender::RecoveryStage;
 use crate::time::Duration;
 
-/// The states of RFC 9293 section 3.3.2. LISTEN belongs to whoever holds the port: see
+/// The states of RFC 9293 section 3.3.2. LISTEN belongs to the owner of the port: see
 /// [`Connection::accept`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// We have sent a SYN.
+    /// A SYN was sent.
     SynSent,
-    /// We have received and sent a SYN.
+    /// A SYN was received and sent.
     SynReceived,
-    /// Data flows.
+    /// Data flows in both directions.
     Established,
-    /// We have closed; our FIN is not acknowledged.
+    /// We have closed; our FIN is not yet acknowledged.
     FinWait1,
     /// Our FIN is acknowledged; the peer may still send.
     FinWait2,
     /// The peer has closed; we may still send.
     CloseWait,
-    /// Both have closed at once; our FIN is not acknowledged.
+    /// Both sides have closed simultaneously; our FIN is not yet acknowledged.
     Closing,
-    /// The peer has closed, then we; our FIN is not acknowledged.
+    /// The peer has closed first, then we; our FIN is not yet acknowledged.
     LastAck,
-    /// All is acknowledged; old duplicates die out.
+    /// Everything is acknowledged; old duplicates may still arrive.
     TimeWait,
-    /// Nothing is left.
+    /// The connection has ended.
     Closed,
 }
 
@@ -40,106 +40,107 @@ pub enum CloseReason {
     Reset,
     /// The peer refused our SYN.
     Refused,
-    /// R2 time-outs in a row went unanswered, or all keep-alive probes; or nothing was acknowledged
-    /// for the user timeout ([`Connection::set_user_timeout`]). After [`Connection::release`] also:
-    /// the peer did not close its side, or did not open its window, within
-    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait).
+    /// There was no answer to R2 consecutive time-outs or to all keep-alive probes, or no
+    /// acknowledgement within the user timeout ([`Connection::set_user_timeout`]). After
+    /// [`Connection::release`] also: the peer did not close its side, or did not open its window,
+    /// within [`Config::fin_wait`](crate::tcp::Config::fin_wait).
     TimedOut,
-    /// We called [`Connection::abort`], or [`Connection::release`] lost data that was not read.
+    /// [`Connection::abort`] was called, or [`Connection::release`] discarded unread data.
     Aborted,
 }
 
-/// What the owner of a connection learns, in order.
+/// An event for the owner of a connection, in the order of reporting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The handshake is done.
+    /// The handshake is complete.
     Established,
-    /// There is something for [`Connection::read`].
+    /// [`Connection::read`] has data.
     Readable,
-    /// Octets were acknowledged, or the send buffer has grown: there is room for
-    /// [`Connection::write`] again, and windows have moved.
+    /// [`Connection::write`] has room: data was acknowledged, or the send buffer has grown. The
+    /// windows may have moved.
     Writable,
-    /// The peer has sent FIN, and everything before it can be read.
+    /// The peer has sent FIN, and all data before it can be read.
     PeerClosed,
-    /// The connection is over; nothing follows.
+    /// The connection is closed; no event follows.
     Closed(CloseReason),
 }
 
-/// Why octets are not accepted.
+/// Why [`Connection::write`] accepts no data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// [`Connection::close`] was called: no more can be sent.
+    /// [`Connection::close`] was called.
     #[error("the sending direction is closed")]
     Closing,
-    /// The connection is over.
+    /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
 }
 
-/// A connection's figures, as TCP_INFO of Linux has them.
+/// Statistics of a connection, similar to TCP_INFO of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Info {
     /// State.
     pub state: State,
-    /// Largest payload that we send, in octets.
+    /// Largest payload to send, in bytes.
     pub mss: u16,
-    /// Congestion window in octets, the window limit applied.
+    /// Congestion window in bytes, with the window limit applied.
     pub cwnd: u32,
-    /// Slow-start threshold in octets; `u32::MAX` is unbounded.
+    /// Slow-start threshold in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,
-    /// The window that the peer last offered, in octets, counted from SND.UNA.
+    /// Window last offered by the peer in bytes, counted from SND.UNA.
     pub peer_window: u32,
-    /// FlightSize (RFC 5681 section 2), in octets: sent and not acknowledged, without what a
-    /// time-out has taken for lost and that was not sent again.
+    /// FlightSize (RFC 5681 section 2) in bytes: sent and not acknowledged, without data that a
+    /// time-out has declared lost and that was not retransmitted yet.
     pub in_flight: u32,
-    /// Octets written and not yet sent.
+    /// Bytes written and not yet sent.
     pub unsent: u32,
-    /// Octets in the send buffer: written and not acknowledged.
+    /// Bytes in the send buffer: written and not yet acknowledged.
     pub buffered: u32,
-    /// Octets that the send buffer takes at most.
+    /// Size of the send buffer in bytes.
     pub send_buffer: u32,
-    /// Octets that can be read.
+    /// Bytes that can be read.
     pub readable: u32,
-    /// Smoothed round-trip time, once measured.
+    /// Smoothed round-trip time; `None` before the first measurement.
     pub srtt: Option<Duration>,
     /// Mean deviation of the round-trip time.
     pub rttvar: Duration,
     /// Smallest round-trip time measured.
     pub min_rtt: Option<Duration>,
-    /// Smallest round-trip time of the last 5 to 10 s in which any was measured.
+    /// Smallest round-trip time of the last 5 to 10 s that had a measurement.
     pub recent_rtt: Option<Duration>,
-    /// Octets per second that the peer has acknowledged over the last whole round trip, once there
-    /// was one.
+    /// Bytes per second that the peer has acknowledged over the last full round trip; `None` before
+    /// the first.
     pub delivery_rate: Option<u64>,
-    /// Present retransmission time-out, back-off included.
+    /// Current retransmission time-out, back-off included.
     pub rto: Duration,
-    /// Segments sent again.
+    /// Number of retransmitted segments.
     pub retransmissions: u64,
-    /// Retransmission time-outs.
+    /// Number of retransmission time-outs.
     pub timeouts: u64,
-    /// Fast retransmits (entries into recovery).
+    /// Number of fast retransmits (entries into recovery).
     pub fast_retransmits: u64,
-    /// Time-outs and recoveries that turned out spurious and were undone.
+    /// Number of time-outs and recoveries that proved spurious and were undone.
     pub undone: u64,
-    /// Both ends have agreed on ECN (RFC 3168).
+    /// Whether both ends have agreed on ECN (RFC 3168).
     pub ecn: bool,
-    /// Data segments that came with a mark of the network.
+    /// Number of received data segments with a mark of the network.
     pub marks_received: u64,
-    /// Reductions of the window because the peer has echoed a mark.
+    /// Number of window reductions because the peer echoed a mark.
     pub mark_reductions: u64,
-    /// Octets sent, those sent again included.
+    /// Bytes sent, retransmissions included.
     pub bytes_sent: u64,
-    /// Octets of ours that the peer has acknowledged.
+    /// Bytes acknowledged by the peer.
     pub bytes_acked: u64,
-    /// Octets received in order.
+    /// Bytes received in order.
     pub bytes_received: u64,
     /// Bytes above SND.UNA that the peer has reported by SACK.
     pub sacked: u32,
-    /// Which stage of loss recovery the sender is in.
+    /// Stage of loss recovery of the sender.
     pub recovery: RecoveryStage,
-    /// Segments received that were dropped: out of window, bad acknowledgement, after the end.
+    /// Number of received segments that were dropped: out of window, bad acknowledgement, after the
+    /// end.
     pub segments_dropped: u64,
-    /// Notices of a lost route.
+    /// Number of notices of a lost route.
     pub route_failures: u64,
 }

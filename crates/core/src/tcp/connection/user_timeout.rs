@@ -1,25 +1,25 @@
-//! The user timeout (RFC 9293 section 3.10.8) as a local choice; the option of RFC 5482 is not
+//! The user timeout (RFC 9293 section 3.10.8) as a local setting; the option of RFC 5482 is not
 //! sent.
 
 use super::Connection;
 use crate::segment::{Segment, SeqNumber};
 use crate::time::{Duration, Instant};
 
-/// How long what was sent may stay without an acknowledgement.
+/// Limit of the time without an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UserTimeout {
     after: Duration,
-    /// Since when the peer owes an acknowledgement.
+    /// Since when an acknowledgement is outstanding.
     since: Option<Instant>,
 }
 
 impl Connection {
-    /// Gives the connection up once what was sent stays without an acknowledgement for so long.
+    /// Limits the time that sent data may stay unacknowledged; then the connection is closed.
     /// [`syn_retries`](crate::tcp::Config::syn_retries) and
-    /// [`data_retries`](crate::tcp::Config::data_retries) still hold; `None`, as at the start,
-    /// leaves it to them alone.
+    /// [`data_retries`](crate::tcp::Config::data_retries) still apply. `None`, the initial value,
+    /// leaves the limit to them alone.
     ///
-    /// Another length counts from when the clock was started; a first one begins now.
+    /// A changed length counts from the original start of the clock; a first one counts from now.
     pub fn set_user_timeout(&mut self, now: Instant, after: Option<Duration>) {
         let since = match self.user_timeout {
             Some(timeout) => timeout.since,
@@ -28,7 +28,7 @@ impl Connection {
         self.user_timeout = after.map(|after| UserTimeout { after, since });
     }
 
-    /// A segment leaves.
+    /// Starts the clock when a segment with data is sent.
     #[inline]
     pub(super) fn note_owed(&mut self, now: Instant, segment: &Segment) {
         if let Some(timeout) = &mut self.user_timeout
@@ -38,8 +38,8 @@ impl Connection {
         }
     }
 
-    /// A segment has passed all checks when `una` was SND.UNA. A peer that answers a probe of its
-    /// closed window owes nothing until the next: the connection stays open for as long as it
+    /// Handles an accepted segment; `una` is SND.UNA before it. A peer that answers a probe of its
+    /// closed window owes nothing until the next probe: the connection stays open as long as it
     /// answers (RFC 9293 section 3.8.6.1).
     #[inline]
     pub(super) fn note_answer(&mut self, now: Instant, una: SeqNumber) {
@@ -51,7 +51,7 @@ impl Connection {
         }
     }
 
-    /// When the user timeout runs out.
+    /// When the user timeout expires.
     #[inline]
     pub(super) fn user_timeout_at(&self) -> Option<Instant> {
         let timeout = self.user_timeout?;

@@ -12,7 +12,7 @@ fn range(i: u32) -> (SeqNumber, SeqNumber) {
     (SeqNumber(i * MSS), SeqNumber((i + 1) * MSS))
 }
 
-/// Segment `i` leaves at `at` with `before` segments in the network.
+/// Segment `i` is sent at `at` with `before` segments in the network.
 fn send(rate: &mut Rate, at: Instant, i: u32, before: u32) {
     rate.sent(at, range(i), (before * MSS, (before + 1) * MSS), false);
 }
@@ -24,7 +24,7 @@ fn arrive(rate: &mut Rate, sent: Instant, now: Instant, i: u32) -> RateSample {
     rate.sample(now, None).expect("something has arrived")
 }
 
-/// A segment each 10 ms both ways: 100 kB/s from the second on.
+/// A segment every 10 ms in both directions: 100 kB/s from the second on.
 #[test]
 fn the_rate_is_what_arrives_while_a_segment_is_under_way() {
     let mut rate = Rate::default();
@@ -37,7 +37,7 @@ fn the_rate_is_what_arrives_while_a_segment_is_under_way() {
         let at = 10 * u64::from(i);
         let sample = arrive(&mut rate, ms(at), ms(100 + at), i);
         assert_eq!((sample.rtt, sample.tx_in_flight), (Some(Duration::from_millis(100)), (i + 1) * MSS));
-        // All left before the first had arrived, so that they count from the beginning.
+        // All were sent before the first arrived, so they count from the beginning.
         assert_eq!(sample.delivered, u64::from(i + 1) * 1000);
         assert_eq!(sample.delivery_rate, u64::from(i + 1) * 1_000_000 / (100 + at));
     }
@@ -48,7 +48,7 @@ fn the_rate_is_what_arrives_while_a_segment_is_under_way() {
     assert_eq!((last.prior_delivered, last.total_delivered), (10_000, 12_000));
 }
 
-/// Acknowledgements that come all at once do not raise the rate above that of sending.
+/// Compressed acknowledgements do not raise the rate above the sending rate.
 #[test]
 fn a_bunch_of_acknowledgements_is_no_faster_than_what_was_sent() {
     let mut rate = Rate::default();
@@ -63,7 +63,7 @@ fn a_bunch_of_acknowledgements_is_no_faster_than_what_was_sent() {
     }
     rate.acknowledged(range(19).1);
     let sample = rate.sample(ms(191), None).expect("something has arrived");
-    // 19 segments were delivered since the last one left, which took 190 ms to send.
+    // 19 segments were delivered since the last one was sent; sending them took 190 ms.
     assert_eq!((sample.newly_acked, sample.delivered), (19_000, 19_000));
     assert_eq!(sample.interval, Duration::from_millis(190));
     assert_eq!(sample.delivery_rate, 100_000);
@@ -94,7 +94,7 @@ fn samples_are_limited_until_what_was_in_flight_has_arrived() {
     assert!(!arrive(&mut rate, ms(200), ms(300), 2).app_limited);
 }
 
-/// Each loss is told with what was in flight and lost since that segment left.
+/// Each loss is reported with the bytes in flight and the losses since that segment was sent.
 #[test]
 fn losses_are_told_with_their_transmission() {
     let mut rate = Rate::default();
@@ -110,8 +110,7 @@ fn losses_are_told_with_their_transmission() {
     assert_eq!((sample.lost, sample.newly_lost), (3000, 3000));
 }
 
-/// A segment that was sent again counts with its last transmission, and its round trip is not
-/// known.
+/// A retransmitted segment counts with its last transmission, and its round-trip time is unknown.
 #[test]
 fn a_retransmission_is_not_timed() {
     let mut rate = Rate::default();
@@ -119,7 +118,8 @@ fn a_retransmission_is_not_timed() {
     rate.sent(ms(50), range(0), (2000, 3000), true);
     let sample = arrive(&mut rate, ms(50), ms(150), 0);
     assert_eq!((sample.rtt, sample.tx_in_flight), (None, 3000));
-    // Its first record is gone, and the one that has arrived waits for its turn.
+    // Its first record was removed, and the record of the arrived segment waits until the earlier
+    // ones are removed.
     assert_eq!(rate.log.len(), 3);
     arrive(&mut rate, ms(1), ms(151), 1);
     arrive(&mut rate, ms(2), ms(152), 2);

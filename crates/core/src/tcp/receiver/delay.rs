@@ -1,22 +1,22 @@
-//! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
+//! Timing of acknowledgements (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
 
 use crate::tcp::config::DelayedAck;
 use crate::time::Instant;
 
-/// Acknowledgements that are owed.
+/// Pending acknowledgements.
 #[derive(Debug)]
 pub(super) struct AckDelay {
     policy: DelayedAck,
-    /// To be sent at once. More than one when several segments came out of order between two polls:
-    /// the sender counts duplicates.
+    /// Number of acknowledgements to send at once. More than one if several segments arrived out of
+    /// order between two polls: the sender counts duplicates.
     due: u32,
-    /// One that waits for company until then.
+    /// Deadline of a delayed acknowledgement.
     waiting: Option<Instant>,
     /// Full segments since the last acknowledgement.
     segments: u8,
-    /// Bytes since then.
+    /// Bytes since the last acknowledgement.
     bytes: u32,
-    /// The largest payload seen: what a full segment is.
+    /// Largest payload seen so far, which defines a full segment.
     largest: u32,
 }
 
@@ -25,9 +25,9 @@ impl AckDelay {
         Self { policy, due: 0, waiting: None, segments: 0, bytes: 0, largest: 0 }
     }
 
-    /// A segment with `len` bytes came in order and filled no hole; `rmss` is the most that one can
-    /// carry. Segments that are not full count by their bytes (RFC 9293 section 3.8.6.3, SHLD-19).
-    /// SACK blocks count among these: the segment is as full as they let it be.
+    /// Handles a segment of `len` bytes that is in order and fills no hole; `rmss` is the largest
+    /// possible payload. Segments that are not full count by their bytes (RFC 9293 section 3.8.6.3,
+    /// SHLD-19). SACK blocks count as payload, because they reduce the room of the segment.
     #[inline]
     pub(super) fn segment(&mut self, now: Instant, len: u32, rmss: u32) {
         let DelayedAck::Every { segments, timeout } = self.policy else { return self.in_order() };
@@ -44,14 +44,14 @@ impl AckDelay {
         }
     }
 
-    /// One is owed without delay for what came in order: RCV.NXT has moved, so that what was owed
-    /// before would only look like duplicates.
+    /// Schedules one acknowledgement without delay for data in order. RCV.NXT has moved, so
+    /// acknowledgements that were pending before would only look like duplicates.
     #[inline]
     pub(super) fn in_order(&mut self) {
         self.due = 1;
     }
 
-    /// One more is owed without delay.
+    /// Schedules one more acknowledgement without delay.
     pub(super) fn now(&mut self) {
         self.due = (self.due + 1).min(MAX_DUE);
     }
@@ -61,7 +61,7 @@ impl AckDelay {
         self.due > 0
     }
 
-    /// One has left.
+    /// Notes a sent acknowledgement.
     #[inline]
     pub(super) fn sent(&mut self) {
         self.due = self.due.saturating_sub(1);
@@ -83,5 +83,5 @@ impl AckDelay {
     }
 }
 
-/// A sender learns nothing from more.
+/// Upper bound of pending acknowledgements: more give the sender no information.
 const MAX_DUE: u32 = 64;

@@ -1,4 +1,4 @@
-//! What has arrived out of order.
+//! Out-of-order data.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -7,16 +7,16 @@ use bytes::{Buf, Bytes};
 
 use crate::segment::{SackBlock, SackBlocks, SeqNumber};
 
-/// Pieces past RCV.NXT, sorted and disjoint. The caller bounds them by the window, so all
-/// comparisons are safe.
+/// Pieces past RCV.NXT, sorted and disjoint. The caller bounds them by the window, so sequence
+/// comparisons are valid.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     pieces: VecDeque<Piece>,
-    /// Runs of touching pieces, the one touched last first (RFC 2018 section 4).
+    /// Runs of adjacent pieces, most recent first (RFC 2018 section 4).
     runs: Vec<SackBlock>,
     octets: u64,
-    /// Pieces that touch are copied into one up to this length: what is smaller holds a whole
-    /// packet for a few octets.
+    /// Adjacent pieces are merged by copying up to this length: a small piece would keep a whole
+    /// packet alive for a few bytes.
     small: usize,
 }
 
@@ -32,12 +32,12 @@ impl Reassembly {
         self.pieces.is_empty()
     }
 
-    /// Segments carry up to `mss` octets.
+    /// Sets the largest payload of a segment.
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.small = small(mss);
     }
 
-    /// Octets held.
+    /// Number of bytes held.
     pub(crate) fn octets(&self) -> u64 {
         self.octets
     }
@@ -48,9 +48,9 @@ impl Reassembly {
         self.pieces.len()
     }
 
-    /// Takes what is new of `data`; what is held already wins.
+    /// Stores the new bytes of `data`; bytes already held are kept.
     pub(crate) fn insert(&mut self, seq: SeqNumber, mut data: Bytes) {
-        // The window bounds full segments, however many it holds.
+        // The window bounds the number of full segments, so only small ones need this limit.
         let pieces = self.pieces.len();
         if pieces >= MAX_PIECES && self.octets < pieces as u64 * SMALL_PIECE {
             return;
@@ -78,7 +78,7 @@ impl Reassembly {
         }
     }
 
-    /// Puts new octets before piece `i`, and joins them with what touches them if they are few.
+    /// Inserts new bytes before piece `i`, and merges small adjacent pieces.
     fn place(&mut self, i: usize, seq: SeqNumber, data: Bytes) {
         self.octets += data.len() as u64;
         let data = if data.len() < self.small { Bytes::copy_from_slice(&data) } else { data };
@@ -89,7 +89,7 @@ impl Reassembly {
         }
     }
 
-    /// Makes one piece of piece `i` and the next one, if they touch and are small.
+    /// Merges piece `i` and the next one if they are adjacent and small.
     #[inline]
     fn join(&mut self, i: usize) {
         let (Some(first), Some(second)) = (self.pieces.get(i), self.pieces.get(i + 1)) else { return };
@@ -102,7 +102,7 @@ impl Reassembly {
         }
     }
 
-    /// The piece that begins at `nxt`, what lies before it cut off.
+    /// Takes the piece that contains `nxt`, without its bytes before `nxt`.
     pub(crate) fn pop(&mut self, nxt: SeqNumber) -> Option<Bytes> {
         loop {
             let front = self.pieces.front()?;
@@ -120,14 +120,14 @@ impl Reassembly {
         }
     }
 
-    /// The first run of octets from `seq` to `end` that is held already (RFC 2883 section 4.2.3).
+    /// The first run of bytes from `seq` to `end` that is already held (RFC 2883 section 4.2.3).
     pub(crate) fn overlap(&self, seq: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         let clipped = |run: &SackBlock| SackBlock { left: run.left.max(seq), right: run.right.min(end) };
         let some = |block: &SackBlock| block.left.lt(block.right);
         self.runs.iter().map(clipped).filter(some).min_by_key(|block| block.left.distance(seq))
     }
 
-    /// The most recent runs.
+    /// The most recent runs, for the SACK option.
     #[inline]
     pub(crate) fn blocks(&self) -> SackBlocks {
         self.runs.iter().copied().collect()
@@ -152,23 +152,22 @@ impl Piece {
     }
 }
 
-/// Two chunks in one, if both together have no more than `small` octets.
+/// Both chunks in one, if together they have at most `small` bytes.
 #[inline]
 pub(crate) fn joined(first: &[u8], second: &[u8], small: usize) -> Option<Bytes> {
     (first.len() + second.len() <= small).then(|| [first, second].concat().into())
 }
 
-/// Up to this length chunks are copied into one. Full segments are longer, so that they are never
-/// copied.
+/// Length up to which chunks are merged. Full segments are longer, so they are never copied.
 pub(crate) const fn small(mss: u32) -> usize {
     let half = mss as usize / 2;
     if half < MOST_COPIED { half } else { MOST_COPIED }
 }
 
-/// What a packet of the usual size is worth.
+/// Upper bound of merged chunks: about the size of a usual packet.
 const MOST_COPIED: usize = 1024;
 
-/// A peer cannot make us keep more handles by segments that are small on average.
+/// Limits for segments that are small on average: a peer cannot make us keep more handles.
 const MAX_PIECES: usize = 4096;
 const SMALL_PIECE: u64 = 512;
 
@@ -195,7 +194,7 @@ mod tests {
             buffer.set_mss(mss);
             for (at, n, fills) in ops {
                 if fills {
-                    // What RCV.NXT lacks arrives in order.
+                    // The bytes up to RCV.NXT arrive in order.
                     nxt = (nxt + n).min(SPACE);
                     while let Some(data) = buffer.pop(START + nxt) {
                         let expected: Vec<u8> = (nxt..nxt + data.len() as u32).map(|i| i as u8).collect();

@@ -6,12 +6,12 @@ use super::*;
 const OCTETS: u32 = 65_536;
 const MSS: u32 = 1440;
 
-/// A receiver whose first octet is 1, with room for `OCTETS`.
+/// A receiver whose first byte is 1, with room for `OCTETS`.
 fn receiver() -> Receiver {
     receiver_from(MSS)
 }
 
-/// As [`receiver`], from a peer with this segment size.
+/// As [`receiver`], for a peer with this segment size.
 fn receiver_from(peer: u32) -> Receiver {
     let mut receiver =
         Receiver::new(&Config { receive_buffer: 2 * OCTETS, mss: MSS as u16, ..Config::default() });
@@ -25,12 +25,12 @@ fn octet(receiver: &mut Receiver, at: u32) {
     receiver.receive(Instant::ZERO, SeqNumber(1 + at), Bytes::from(vec![at as u8]), false, 0);
 }
 
-/// Chunks in order, and out of order.
+/// Number of chunks in order, and out of order.
 fn chunks(receiver: &Receiver) -> (usize, usize) {
     (receiver.ready.len(), receiver.reassembly.chunks())
 }
 
-/// All octets can be read and are what was sent; how many chunks they came in.
+/// Checks that all bytes can be read and equal the sent ones, however they are divided into chunks.
 fn drained(receiver: &mut Receiver) -> usize {
     let chunks: Vec<Bytes> = core::iter::from_fn(|| receiver.read(usize::MAX)).collect();
     let all = chunks.concat();
@@ -39,7 +39,7 @@ fn drained(receiver: &mut Receiver) -> usize {
     chunks.len()
 }
 
-/// As many chunks as `OCTETS` fill, twice.
+/// Twice the number of chunks that fill `OCTETS`.
 const FEW: usize = 2 * OCTETS as usize / small(MSS);
 
 #[test]
@@ -67,7 +67,7 @@ fn every_second_octet_first_fills_chunks() {
         octet(&mut receiver, at);
     }
     assert!(chunks(&receiver).1 <= 4096, "{:?}", chunks(&receiver));
-    // Those that had no room come again.
+    // The chunks without room are sent again.
     (0..OCTETS).for_each(|at| octet(&mut receiver, at));
     assert!(drained(&mut receiver) <= FEW);
 }
@@ -82,7 +82,7 @@ fn gaps_that_are_filled_backwards_leave_few_chunks() {
     assert!(chunks(&receiver).1 <= few, "{:?}", chunks(&receiver));
 }
 
-/// A peer that advertises an MSS of 48 with timestamps.
+/// A peer that advertises an MSS of 48, with timestamps.
 #[test]
 fn a_peer_does_not_choose_what_is_small() {
     for backwards in [false, true] {

@@ -1,4 +1,4 @@
-//! What an acknowledgement means.
+//! Processing of acknowledgements.
 
 use super::hystart::{CSS_GROWTH_DIVISOR, Pace};
 use super::prr::{Delivery, Prr};
@@ -10,7 +10,7 @@ use crate::tcp::rtt::timestamp;
 use crate::tcp::sack::{self, DUP_THRESH};
 use crate::time::{Duration, Instant};
 
-/// The acknowledging part of a segment that has passed all checks.
+/// The acknowledgement fields of a segment that has passed all checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledgement<'a> {
     pub(crate) seq: SeqNumber,
@@ -19,17 +19,17 @@ pub(crate) struct Acknowledgement<'a> {
     /// SEG.WND, scaled.
     pub(crate) window: u32,
     pub(crate) sack: &'a [SackBlock],
-    /// SEG.LEN: a segment that carries something is no duplicate acknowledgement.
+    /// SEG.LEN. A segment with data is no duplicate acknowledgement.
     pub(crate) len: u32,
-    /// The round trip by the timestamp echoed (RFC 7323 section 4).
+    /// The round-trip time derived from the echoed timestamp (RFC 7323 section 4).
     pub(crate) echo: Option<Duration>,
     /// TSecr, if timestamps are in use.
     pub(crate) stamp: Option<u32>,
-    /// ECE: a mark is echoed.
+    /// ECE: the peer echoes a congestion mark.
     pub(crate) ece: bool,
 }
 
-/// Whether the owner has to hear of it.
+/// Whether the owner has to be notified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
     None,
@@ -38,7 +38,7 @@ pub(crate) enum Progress {
 }
 
 impl Sender {
-    /// RFC 9293 section 3.10.7.4, fifth, and RFC 5681 section 3.
+    /// Processes an acknowledgement (RFC 9293 section 3.10.7.4, fifth; RFC 5681 section 3).
     pub(crate) fn handle_ack(&mut self, now: Instant, a: &Acknowledgement<'_>) -> Progress {
         self.leave_standby(now);
         self.check_app_limited();
@@ -47,19 +47,20 @@ impl Sender {
         let repeats = self.is_duplicate(a);
         self.update_window(a);
         self.answered();
-        // RFC 2883 section 4: nothing has arrived that was not known, whether or not we report
-        // duplicates ourselves.
+        // RFC 2883 section 4: a D-SACK block reports no new data, whether or not we send D-SACK
+        // ourselves.
         let duplicate = if self.sacked { sack::duplicate(a.ack, a.sack) } else { None };
         let blocks = &a.sack[usize::from(duplicate.is_some())..];
         let repeated = duplicate.is_some_and(|block| self.take_duplicate(block));
         let (losses, mut delivered) = (self.flight.losses(), 0);
         if self.sacked {
-            // What was reported before is no news when it is acknowledged.
+            // Data reported by SACK before does not count again when it is acknowledged.
             let reported = self.flight.reported(self.una, a.ack.max(self.una));
             delivered = (a.ack.distance(self.una).max(0) as u32) - reported;
         }
         if a.ack.gt(self.una) {
-            // First, so that it does not look overtaken by what this acknowledgement reports.
+            // Must come before `report`: otherwise the segments acknowledged here would look
+            // overtaken by the blocks of the same acknowledgement.
             self.flight.acknowledge(a.ack);
         }
         let news =
@@ -77,9 +78,9 @@ impl Sender {
         }
         let moved = a.ack.gt(self.una);
         let flight = self.in_flight();
-        // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports
-        // something new is a duplicate, whether or not it moves SND.UNA. Else a packet that the
-        // network doubles would look like a loss.
+        // RFC 6675 section 2: if the peer sends SACK, only an acknowledgement that reports new data
+        // is a duplicate, whether or not it moves SND.UNA. Otherwise a packet duplicated by the
+        // network would look like a loss.
         let dup = if self.sacked { news > 0 } else { repeats };
         self.bare = if moved { 0 } else { self.bare.saturating_add(u32::from(repeats)) };
         if moved || dup {
@@ -95,12 +96,12 @@ impl Sender {
                 self.answer_probe(now, a.ack, duplicate, empty, flight);
                 self.rack_on_duplicate(repeated);
                 self.rack_on_ack(now, &arrivals, a.echo);
-                // What a closed window has held back is lost to no congestion.
+                // Data held back by a closed window was not lost to congestion.
                 if self.timer != Timer::Idle {
                     self.repair_lost(now, flight);
                 }
-                // A report of a part of a segment says nothing of time, so that the probe is still
-                // needed.
+                // A report of part of a segment carries no timing information, so the probe is
+                // still needed.
                 if moved || arrivals.any() {
                     self.schedule_probe(now);
                 }
@@ -122,7 +123,8 @@ impl Sender {
         if changed { Progress::Moved } else { Progress::None }
     }
 
-    /// The handshake gives the first window, never scaled; and the SYN is acknowledged or not.
+    /// Processes the acknowledgement in the handshake: it sets the first window, which is never
+    /// scaled, and may acknowledge the SYN.
     pub(crate) fn handle_syn(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         self.window.wnd = a.window;
         self.window.max = self.window.max.max(a.window);
@@ -138,15 +140,15 @@ impl Sender {
             Timing::Spoiled if resent => {
                 let later = |stamp: u32| stamp.wrapping_sub(timestamp(self.first_syn));
                 let answered = a.stamp.filter(|_| self.config.undo).map(later);
-                // The first one has arrived, and only the round trip is longer than the time-out
-                // (RFC 3522).
+                // The first SYN has arrived after all; only the round trip is longer than the
+                // time-out (RFC 3522).
                 if answered == Some(0) {
                     self.counts.undone += 1;
                     self.begin_with(self.initial_window());
                 }
                 self.rtt.restart_after_lost_syn();
-                // The echo names the SYN that is answered, so that the time-out need not be a guess
-                // (RFC 6298 section 3).
+                // The echoed timestamp identifies the answered SYN, so the round trip can be
+                // measured although the SYN was retransmitted (RFC 6298 section 3).
                 if let Some(rtt) = a.echo.filter(|_| answered.is_some_and(|later| later < 1 << 31)) {
                     self.measured(now, rtt, 1);
                 }
@@ -162,23 +164,26 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// The peer has sent SACK-permitted, so that it reports what it holds (RFC 2018 section 2).
+    /// The peer has sent SACK-permitted, so it is expected to report received data (RFC 2018
+    /// section 2).
     pub(crate) fn expect_sack(&mut self) {
         self.sacked = self.uses_sack();
     }
 
-    /// The peer has reported something that it can have.
+    /// Notes a valid SACK block of the peer.
     fn see_block(&mut self) {
         self.saw_block = true;
         if !self.sacked {
             self.sacked = true;
-            // It was thought to send none: what left meanwhile is not in order yet.
+            // The peer was thought not to send SACK, and the transmission order was not recorded
+            // meanwhile.
             self.flight.keep_order(self.uses_rack());
         }
     }
 
-    /// A time-out. SACK-permitted does not say that the peer sends blocks itself: one that has
-    /// repeated its acknowledgement and never sent any is taken at its word from now on.
+    /// Called on a time-out. SACK-permitted does not prove that the peer sends blocks itself. A
+    /// peer that has repeated its acknowledgement without ever sending a block counts as one
+    /// without SACK from now on.
     pub(super) fn doubt_sack(&mut self) {
         if self.bare >= DUP_THRESH && !self.saw_block {
             self.sacked = false;
@@ -211,7 +216,7 @@ impl Sender {
         }
     }
 
-    /// SND.UNA moves.
+    /// Moves SND.UNA.
     #[inline]
     fn advance(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         self.take_sample(now, a);
@@ -261,27 +266,32 @@ impl Sender {
                 self.congestion.on_slow_start_end(now, &view);
             }
         }
-        // RFC 3168 section 6.1.2. A repair after a time-out has no new data to say CWR with, so
-        // that every acknowledgement may echo.
+        // RFC 3168 section 6.1.2: the window does not grow for an acknowledgement with ECE. The
+        // exception is a recovery after a time-out: it has no new data to carry CWR, so every
+        // acknowledgement may have ECE.
         if !echoes || self.marking.is_none() || self.phase == Phase::Loss {
             self.congestion.on_ack(now, &view, acked);
         }
     }
 
-    /// HyStart++ is for the first slow start alone, which has no threshold (RFC 9406 section 4.3).
+    /// HyStart++ applies only to the first slow start, which has no threshold (RFC 9406 section
+    /// 4.3).
     fn watch_slow_start(&mut self) -> Pace {
-        // An undo may bring it back.
+        // An undo may restore the unbounded threshold.
         let hystart = self.hystart.as_mut().filter(|_| self.congestion.ssthresh() == u32::MAX);
         hystart.map_or(Pace::Full, |hystart| hystart.on_ack(self.una, self.max))
     }
 
-    /// RFC 6582 section 3.2 step 3; BSD Reno leaves with the first new acknowledgement.
+    /// RFC 6582 section 3.2 step 3. BSD Reno leaves recovery with the first new acknowledgement.
     fn fast_ack(&mut self, now: Instant, acked: u32, partial: Partial) {
         let full = self.una.ge(self.recover) || self.config.recovery == Recovery::RenoGoBackN;
         if full {
             self.restart_timer(now);
             return self.leave_recovery(now);
         }
+        // A partial acknowledgement: retransmit the next hole, deflate by the acknowledged data,
+        // and add back one segment, so that about ssthresh bytes are in flight when the recovery
+        // ends.
         self.resend = Resend::Una;
         self.inflation = self.inflation.saturating_sub(acked);
         if acked >= self.mss {
@@ -298,13 +308,13 @@ impl Sender {
         self.restart_timer(now);
         if self.una.ge(self.recover) {
             self.leave_recovery(now);
-            // What was sent during the recovery may be lost too.
+            // Data sent during the recovery may be lost too.
             self.repair_lost(now, self.cwnd());
         }
     }
 
-    /// Begins a recovery if segments were found lost outside of one. `flight` bytes were in flight
-    /// before.
+    /// Enters recovery if segments were found lost outside of one. `flight` is the number of bytes
+    /// in flight before.
     pub(super) fn repair_lost(&mut self, now: Instant, flight: u32) {
         if self.phase == Phase::Open && self.flight.lost() > 0 && self.sacked {
             self.flight_before = flight;
@@ -324,8 +334,7 @@ impl Sender {
         self.inflation = 0;
     }
 
-    /// An acknowledgement says that something arrived out of order. `flight` bytes were in flight
-    /// before it came.
+    /// Processes a duplicate acknowledgement. `flight` is the number of bytes in flight before it.
     fn duplicate(&mut self, now: Instant, flight: u32) {
         match self.phase {
             Phase::Open | Phase::Loss => {
@@ -338,7 +347,7 @@ impl Sender {
                 if (self.dup_acks >= DUP_THRESH && beyond) || lost {
                     self.enter_recovery(now);
                 } else if self.config.limited_transmit && self.flight.lost() == 0 {
-                    // RFC 3042: two segments beyond the window at most, and only new data.
+                    // RFC 3042: at most two segments beyond the window, and only new data.
                     self.inflation = self.dup_acks.min(DUP_THRESH - 1).saturating_mul(self.mss);
                 }
             }
@@ -349,21 +358,22 @@ impl Sender {
         }
     }
 
-    /// No second reduction for the losses of one window (RFC 6582 section 3.2 step 2, RFC 6675
-    /// section 5.1). Without SACK, duplicates of what a time-out made us send again look the same,
-    /// so one octet more must have been acknowledged.
+    /// Whether a new recovery may begin: no second reduction for the losses of one window (RFC 6582
+    /// section 3.2 step 2, RFC 6675 section 5.1). Without SACK, duplicates caused by
+    /// retransmissions after a time-out look the same, so at least one byte more must have been
+    /// acknowledged.
     fn beyond_recover(&self) -> bool {
         if self.sacked { self.una.ge(self.recover) } else { self.una.gt(self.recover) }
     }
 
-    /// RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4.
+    /// Enters recovery (RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4).
     fn enter_recovery(&mut self, now: Instant) {
         self.counts.fast_retransmits += 1;
         self.recover = self.max;
         self.timing = Timing::Spoiled;
         self.resend = Resend::Una;
         self.begin_episode();
-        // RFC 5681 section 3.2 step 2: without what limited transmit has added.
+        // RFC 5681 section 3.2 step 2: the data added by limited transmit does not count.
         let flight = self.flight_before.min(self.cwnd());
         if self.sacked {
             self.phase = Phase::Sack;
@@ -378,27 +388,29 @@ impl Sender {
             self.phase = Phase::Fast(Partial::None);
             self.inflation = DUP_THRESH * self.mss;
         }
-        // RFC 6675 section 6: what leaves now has a whole time-out to be acknowledged.
+        // RFC 6675 section 6: the retransmissions get a full time-out to be acknowledged.
         self.restart_timer(now);
         if self.is_marked() {
-            // The window was reduced for this before, and not by a loss that could turn out to be
-            // spurious.
+            // The window was already reduced for this window's mark. That reduction came from a
+            // mark, not from a loss, so an undo must not revert it.
             self.forget_prior();
         } else {
             let view = self.view(flight, self.repair());
             self.congestion.on_loss(now, &view);
         }
-        // The segment that said so may be what was lost.
+        // The lost segment may have been the one that carried CWR.
         self.say_reduced();
     }
 
-    /// Karn's rule: only an octet sent once is timed; else the timestamp tells the copies apart.
+    /// Takes a round-trip sample. Karn's rule: only a byte sent once is timed, unless the timestamp
+    /// identifies the transmission.
     #[inline]
     fn take_sample(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         if !self.uses_rack()
             && let (Some(hystart), Some(rtt)) = (&mut self.hystart, a.echo)
         {
-            // One sample in a round trip would be too few.
+            // HyStart++ needs several samples per round trip (RFC 9406 section 4.2); the timed
+            // segment alone gives one.
             hystart.sample(rtt);
         }
         match (self.timing, a.echo) {
@@ -407,7 +419,7 @@ impl Sender {
                     self.timing = Timing::Idle;
                     let rtt = now.saturating_since(at);
                     match self.take_resume() {
-                        // RACK times every segment.
+                        // RACK already measures every segment.
                         None if self.uses_rack() => {}
                         None => self.measured(now, rtt, 1),
                         Some(before) => self.resumed(now, before, rtt),
@@ -415,7 +427,7 @@ impl Sender {
                 }
             }
             (Timing::Spoiled, Some(rtt)) => {
-                // The delay that has caused a spurious time-out is measured itself.
+                // The delay that caused the spurious time-out is measured itself here.
                 self.take_resume();
                 self.timing = Timing::Idle;
                 self.measured(now, rtt, 1);
@@ -424,8 +436,8 @@ impl Sender {
         }
     }
 
-    /// `recover` is compared for as long as the connection lives: it must not fall half the
-    /// sequence space behind.
+    /// Keeps `recover` near SND.UNA. It is compared during the whole connection, so it must not
+    /// fall half the sequence space behind.
     #[inline]
     fn keep_guards_near(&mut self) {
         if self.una.distance(self.recover) > super::MAX_BUFFER as i32 {
@@ -433,8 +445,8 @@ impl Sender {
         }
     }
 
-    /// The window has opened far enough to send: what a probe carried goes out again with all the
-    /// rest.
+    /// Leaves the persist state when the window has opened far enough to send. The byte of the
+    /// probe is then sent again with the rest.
     #[inline]
     fn leave_persist(&mut self) {
         if let Timer::Persist { .. } = self.timer

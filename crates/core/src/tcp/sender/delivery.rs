@@ -1,22 +1,21 @@
-//! How fast octets are acknowledged, from round trip to round trip.
+//! Rate of acknowledged bytes per round trip.
 
 use crate::segment::SeqNumber;
 use crate::time::Instant;
 
-/// Octets acknowledged per time over the last whole round trip in which there was always something
-/// under way.
+/// Rate of acknowledged bytes over the last full round trip in which data was always in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivery {
-    /// When the present round trip began, and how many octets were acknowledged then.
+    /// Start of the current round trip, and the bytes acknowledged by then.
     began: Option<(Instant, u64)>,
-    /// It ends when this is acknowledged: what had been sent by then.
+    /// The round trip ends when this is acknowledged: the end of the data sent at its start.
     end: SeqNumber,
     rate: Option<u64>,
 }
 
 impl Delivery {
-    /// SND.UNA has moved to `una`; `max` is just past all that was sent, `acked` how many octets
-    /// were acknowledged.
+    /// Handles a move of SND.UNA to `una`. `max` is the end of the sent data, `acked` the total of
+    /// acknowledged bytes.
     #[inline]
     pub(super) fn moved(&mut self, now: Instant, una: SeqNumber, max: SeqNumber, acked: u64) {
         if let Some((at, before)) = self.began {
@@ -27,12 +26,12 @@ impl Delivery {
             let octets = u128::from(acked - before) * 1_000_000_000;
             self.rate = octets.checked_div(nanos).and_then(|rate| u64::try_from(rate).ok()).or(self.rate);
         }
-        // With nothing under way time passes that says nothing of the path.
+        // Idle time does not measure the path.
         self.began = (una != max).then_some((now, acked));
         self.end = max;
     }
 
-    /// Octets per second.
+    /// The rate in bytes per second.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
     }
@@ -53,7 +52,7 @@ mod tests {
         assert_eq!(delivery.rate(), None);
         delivery.moved(at(200), seq(5_000), seq(9_000), 5_000);
         assert_eq!(delivery.rate(), Some(40_000));
-        // All is acknowledged; what comes after ten seconds begins anew.
+        // All data is acknowledged; after ten seconds the measurement starts again.
         delivery.moved(at(300), seq(9_000), seq(9_000), 9_000);
         assert_eq!(delivery.rate(), Some(40_000));
         delivery.moved(at(10_000), seq(10_000), seq(12_000), 10_000);

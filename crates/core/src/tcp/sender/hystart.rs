@@ -1,20 +1,20 @@
-//! HyStart++ (RFC 9406): the first slow start ends when the round trip grows, before the queue
+//! HyStart++ (RFC 9406): ends the first slow start when the round-trip time grows, before the queue
 //! overflows.
 
 use crate::segment::SeqNumber;
 use crate::time::Duration;
 
-/// What is known of the rounds of a slow start. Gone once it is over.
+/// State of the rounds of a slow start; dropped when slow start ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStart {
-    /// windowEnd: the round is over when it is acknowledged.
+    /// windowEnd: the round ends when this is acknowledged.
     end: Option<SeqNumber>,
-    /// lastRoundMinRTT and currentRoundMinRTT.
+    /// lastRoundMinRTT, then currentRoundMinRTT.
     last: Option<Duration>,
     current: Option<Duration>,
     /// rttSampleCount.
     samples: u32,
-    /// Conservative slow start.
+    /// State of Conservative Slow Start, while it lasts.
     conservative: Option<Conservative>,
 }
 
@@ -23,18 +23,18 @@ pub(super) struct HyStart {
 struct Conservative {
     /// cssBaselineMinRtt.
     baseline: Duration,
-    /// Rounds begun, the one in which it was entered included.
+    /// Number of rounds, including the one in which it began.
     rounds: u32,
 }
 
-/// How slow start goes on.
+/// Growth of the window in slow start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pace {
-    /// As fast as ever.
+    /// Full speed.
     Full,
-    /// By a fraction: the queue may be filling.
+    /// A fraction: the queue may be filling.
     Conservative,
-    /// It is over.
+    /// Slow start ends.
     End,
 }
 
@@ -43,13 +43,13 @@ impl HyStart {
         Self { end: None, last: None, current: None, samples: 0, conservative: None }
     }
 
-    /// A round trip was measured.
+    /// Records a round-trip time.
     pub(super) fn sample(&mut self, rtt: Duration) {
         self.current = Some(self.current.map_or(rtt, |least| least.min(rtt)));
         self.samples += 1;
     }
 
-    /// SND.UNA has moved to `una`, and `nxt` is SND.NXT.
+    /// Handles an acknowledgement: `una` is the new SND.UNA and `nxt` is SND.NXT.
     pub(super) fn on_ack(&mut self, una: SeqNumber, nxt: SeqNumber) -> Pace {
         self.judge();
         let end = *self.end.get_or_insert(nxt);
@@ -66,11 +66,11 @@ impl HyStart {
         if self.conservative.is_some() { Pace::Conservative } else { Pace::Full }
     }
 
-    /// Compares this round with the one before.
+    /// Compares the current round with the previous one.
     fn judge(&mut self) {
         let Some(current) = self.current.filter(|_| self.samples >= N_RTT_SAMPLE) else { return };
         match (self.conservative, self.last) {
-            // The growth of the round trip was none of a queue.
+            // The increase of the round-trip time was not caused by a queue.
             (Some(css), _) if current < css.baseline => self.conservative = None,
             (None, Some(last)) if current >= last + (last / 8).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH) => {
                 self.conservative = Some(Conservative { baseline: current, rounds: 1 });
@@ -85,7 +85,7 @@ const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_ROUNDS: u32 = 5;
-/// CSS_GROWTH_DIVISOR: what slow start adds in Conservative Slow Start is divided by it.
+/// CSS_GROWTH_DIVISOR: divisor of the growth in Conservative Slow Start.
 pub(super) const CSS_GROWTH_DIVISOR: u32 = 4;
 
 #[cfg(test)]
@@ -93,8 +93,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// Rounds of ten segments with these round trips in ms; how slow start went after the last
-    /// acknowledgement of each.
+    /// Runs rounds of ten segments with these round-trip times in ms; returns the pace after the
+    /// last acknowledgement of each.
     fn rounds(hystart: &mut HyStart, rtts: &[u64]) -> Vec<Pace> {
         let mut una = 0;
         let round = |rtt: &u64| {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(rounds(&mut HyStart::new(), &[100, 100, 111, 113, 114, 115, 116]), [Full; 7]);
     }
 
-    /// The threshold is from 4 to 16 ms.
+    /// The threshold is bounded to 4 to 16 ms.
     #[test]
     fn the_threshold_is_bounded() {
         for (first, then, entered) in [(8, 11, false), (8, 12, true), (400, 415, false), (400, 416, true)] {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(found[4..], [Pace::Full; 5], "{found:?}");
     }
 
-    /// Fewer than eight samples say nothing.
+    /// Fewer than eight samples are not evaluated.
     #[test]
     fn few_samples_say_nothing() {
         let mut hystart = HyStart::new();

@@ -1,4 +1,4 @@
-//! Which octets leave next, and whether they may.
+//! Selection of the data to send next.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::tcp::config::{Nagle, Push};
 use crate::tcp::congestion::Usage;
 use crate::time::Instant;
 
-/// A run of the stream to put into a segment.
+/// A range of the stream to send in one segment.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) seq: SeqNumber,
@@ -19,18 +19,18 @@ pub(crate) struct Outgoing {
     pub(crate) marked: Marked,
 }
 
-/// What the end of a segment is.
+/// What the end of a segment marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mark {
-    /// More follows.
+    /// More data follows.
     None,
-    /// The last octet written (RFC 9293 section 3.9.1.2).
+    /// The last byte of a burst, which carries PSH (RFC 9293 section 3.9.1.2).
     Push,
     /// The end of the stream.
     Fin,
 }
 
-/// Octets chosen, and the FIN after them.
+/// A number of data bytes, and the FIN after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     data: u32,
@@ -44,7 +44,7 @@ impl Run {
 }
 
 impl Sender {
-    /// The SYN, for the first time or again.
+    /// Records that the SYN is sent, for the first time or again; returns its sequence number.
     pub(crate) fn send_syn(&mut self, now: Instant) -> SeqNumber {
         let first = self.max == self.una;
         self.max = self.max.max(self.una + 1);
@@ -59,7 +59,7 @@ impl Sender {
         self.una
     }
 
-    /// The next run to send, until `None`.
+    /// Returns the next range to send, until `None`.
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Outgoing> {
         self.pacing.rest();
@@ -75,9 +75,9 @@ impl Sender {
             if was_due == Probe::Waiting {
                 return None;
             }
-            // However many probes leave, one of them is in the network.
+            // The probe replaces the earlier ones: at most one counts as in the network.
             self.flight.withdraw_first();
-            // A peer that has reported all of it has to hear something too.
+            // Even a peer that has reported everything must receive something to acknowledge.
             let all = SackBlock { left: self.una, right: self.max };
             return self.send_una(now).or_else(|| self.send_hole(now, all));
         }
@@ -98,7 +98,7 @@ impl Sender {
         }
     }
 
-    /// What the windows allow: what is lost, then new data.
+    /// Sends what the windows allow: lost data, then new data.
     #[inline]
     fn poll_window(&mut self, now: Instant) -> Option<Outgoing> {
         if self.max == self.stream_end() && self.flight.lost() == 0 {
@@ -118,9 +118,9 @@ impl Sender {
         }
     }
 
-    /// What may leave next, and where: the peer's window, then the congestion window, then RFC 9293
-    /// section 3.8.6.2.1. What a time-out has shown as lost leaves in full segments, with new data
-    /// behind it if there is room in the last one.
+    /// The next range that may be sent, limited by the peer's window, the congestion window and RFC
+    /// 9293 section 3.8.6.2.1. Data declared lost by a time-out is sent in full segments; new data
+    /// fills the last one if there is room.
     #[inline]
     pub(super) fn next_run(&mut self) -> Option<(SeqNumber, Run)> {
         if let Some(new) = self.frto_run() {
@@ -160,7 +160,7 @@ impl Sender {
         run.data.saturating_mul(2) >= self.window.max
     }
 
-    /// RFC 6675 section 5 step C: while cwnd - pipe has room for a segment, NextSeg().
+    /// RFC 6675 section 5 step C: NextSeg() as long as cwnd - pipe has room for a segment.
     fn poll_sack(&mut self, now: Instant) -> Option<Outgoing> {
         if self.flight.pipe().saturating_add(self.mss) > self.cwnd() || self.is_held(now) {
             return None;
@@ -172,6 +172,7 @@ impl Sender {
         if run.len() > 0 && self.worth_sending(self.max, run) {
             return Some(self.emit(now, self.max, run));
         }
+        // RACK retransmits only segments that it has marked lost, so rules 3 and 4 do not apply.
         if self.uses_rack() {
             return None;
         }
@@ -187,7 +188,7 @@ impl Sender {
         (run.len() > 0).then(|| self.emit(now, hole.left, run))
     }
 
-    /// The first segment that is not acknowledged, whatever the windows say.
+    /// Sends the first unacknowledged segment, regardless of the windows.
     fn send_una(&mut self, now: Instant) -> Option<Outgoing> {
         let hole = match self.phase {
             Phase::Sack => self.flight.next_lost(self.mss)?,
@@ -196,7 +197,8 @@ impl Sender {
         self.send_hole(now, hole)
     }
 
-    /// A probe: what little the window admits, one octet at least (RFC 9293 section 3.8.6.1).
+    /// Sends a window probe: the bytes that the window admits, at least one (RFC 9293 section
+    /// 3.8.6.1).
     fn send_probe(&mut self, now: Instant) -> Option<Outgoing> {
         if let Timer::Persist { due, .. } = &mut self.timer {
             *due = Probe::Waiting;
@@ -209,8 +211,8 @@ impl Sender {
         let out = self.emit(now, self.una, run);
         self.timing = Timing::Spoiled;
         if self.window.wnd == 0 {
-            // The peer need not take it: it goes out again with what the window admits once it
-            // opens.
+            // The peer may discard the byte of the probe. It is sent again with other data once the
+            // window opens, and counts as not in flight until then.
             self.flight.withdraw_all();
             (self.timer, self.last_sent) = (timer, last_sent);
         } else {
@@ -220,7 +222,7 @@ impl Sender {
         Some(out)
     }
 
-    /// At most one segment from `seq` up to `right`; with it the FIN, if that is what follows.
+    /// The range of at most one segment from `seq` up to `right`, with the FIN if it follows.
     #[inline]
     pub(super) fn carve(&self, seq: SeqNumber, right: SeqNumber) -> Run {
         let room = right.distance(seq).max(0) as u32;
@@ -235,11 +237,12 @@ impl Sender {
         Run { data, fin: u32::from(fin) }
     }
 
-    /// The segment that ends there, sent for the first time or again, is the last for now.
+    /// Whether the segment that ends at `end` is the last one for now; `is_new` if it is sent for
+    /// the first time.
     #[inline]
     fn ends_burst(&self, end: SeqNumber, is_new: bool) -> bool {
         let all = end == self.data_end();
-        // Of what the owner has beside what was taken ahead it sends nothing here for now.
+        // Data of the owner beyond the data taken ahead is not sent here for now.
         let follows = self.more && !(is_new && self.takes_ahead());
         match self.config.push {
             Push::Buffer => all,
@@ -272,7 +275,8 @@ impl Sender {
         self.last_sent = now;
         self.counts.bytes_sent += u64::from(run.data);
         if seq == self.una && self.phase == Phase::Sack {
-            // RFC 6675 section 6: a repetition has a whole time-out to be acknowledged.
+            // RFC 6675 section 6: a retransmission of SND.UNA gets a full time-out to be
+            // acknowledged.
             self.restart_timer(now);
         }
         self.ensure_timer(now);
@@ -293,7 +297,7 @@ impl Sender {
         Outgoing { seq, payload, mark, marked }
     }
 
-    /// Remembers how full the congestion window was.
+    /// Records the largest use of the congestion window.
     #[inline]
     fn note_peak(&mut self) {
         let flight = self.in_flight();
@@ -304,8 +308,8 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 section 4.1: after a silence longer than the time-out the window restarts. Probes
-    /// of a closed window do not end a silence.
+    /// RFC 5681 section 4.1: after an idle time longer than the time-out the window is reduced.
+    /// Probes of a closed window do not end the idle time.
     #[inline]
     fn restart_after_idle(&mut self, now: Instant) {
         let silent = self.una == self.max || (self.phase == Phase::Open && self.flight.pipe() == 0);

@@ -1,38 +1,39 @@
-//! Pacing: data leaves in small quanta, one behind the other, at the rate that the congestion
-//! control says or that the window and the round trip come to. Acknowledgements, probes, the first
-//! retransmission of a recovery and of a time-out are not held back.
+//! Pacing: data leaves in small quanta at the rate of the congestion control, or at a rate derived
+//! from window and round-trip time. Acknowledgements, probes, and the first retransmission of a
+//! recovery or time-out are not delayed.
 
 use super::Sender;
 use crate::time::{Duration, Instant};
 
-/// When data may leave.
+/// State of the pacer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacing {
-    /// When the next quantum may leave.
+    /// When the next quantum may be sent.
     next: Instant,
-    /// Bytes left of the quantum at hand.
+    /// Bytes left of the current quantum.
     left: u32,
-    /// Data waits until then.
+    /// When waiting data may be sent.
     wake: Option<Instant>,
 }
 
 impl Pacing {
-    /// The next quantum leaves whenever it wants to.
+    /// Allows the next quantum at once.
     fn release(&mut self) {
         (self.next, self.left, self.wake) = (Instant::ZERO, 0, None);
     }
 
-    /// Nothing waits.
+    /// No data waits.
     #[inline]
     pub(super) fn rest(&mut self) {
         self.wake = None;
     }
 
-    /// Bytes leave at `rate` bytes per second.
+    /// Records bytes sent at `rate` bytes per second.
     fn sent(&mut self, now: Instant, bytes: u32, rate: u64, mss: u32) {
         if self.next <= now {
             self.left = quantum(rate, mss);
-            // A driver that wakes a little late does not slow the connection down.
+            // A driver that wakes slightly late must not slow the connection down, so the schedule
+            // continues from the planned time.
             if now.saturating_since(self.next) > LATE {
                 self.next = now;
             }
@@ -44,9 +45,8 @@ impl Pacing {
 }
 
 impl Sender {
-    /// Bytes per second at which data leaves; `None` is as fast as the window lets it. Without a
-    /// rate of the controller it is that of Linux: a window in half a round trip while slow start
-    /// has far to go, and 1.2 windows in one later.
+    /// Pacing rate in bytes per second; `None` is not paced. Without a rate from the controller it
+    /// is that of Linux: two windows per round trip in early slow start, 1.2 windows afterwards.
     fn pacing_rate(&self) -> Option<u64> {
         if let Some(rate) = self.congestion.pacing_rate() {
             return Some(rate.max(1));
@@ -63,13 +63,13 @@ impl Sender {
         self.config.pacing || self.flight.rate.is_some()
     }
 
-    /// Whether data that the windows would let go has to wait for its turn.
+    /// Whether data allowed by the windows has to wait for the pacer.
     #[inline]
     fn waits(&self, now: Instant) -> bool {
         self.is_paced() && now < self.pacing.next && self.pacing.left == 0
     }
 
-    /// As [`Sender::waits`]; if so the sender wakes when it is over.
+    /// As [`Sender::waits`]; if so, sets the wake-up time.
     #[inline]
     pub(super) fn is_held(&mut self, now: Instant) -> bool {
         let held = self.waits(now);
@@ -79,18 +79,19 @@ impl Sender {
         held
     }
 
-    /// Of `room` bytes that the window leaves, those that may leave now.
+    /// The part of `room` bytes of the window that may be sent now.
     pub(super) fn paced_room(&self, now: Instant, room: u32) -> u32 {
         if !self.is_paced() {
             return room;
         }
         let Some(rate) = self.pacing_rate() else { return room };
         let most = if now < self.pacing.next { self.pacing.left } else { quantum(rate, self.mss) };
-        // A quantum ends with the segment that uses it up.
+        // A quantum ends with the segment that exhausts it.
         room.min(most.next_multiple_of(self.mss))
     }
 
-    /// The owner has, or may have, more than it has written, and it waits for its turn.
+    /// Sets a wake-up for the owner of a subflow that has, or may have, more data than it has
+    /// written.
     #[inline]
     pub(super) fn hold_owner(&mut self, now: Instant) {
         if (self.more || self.copies) && self.map.is_some() && self.unsent() == 0 {
@@ -98,7 +99,7 @@ impl Sender {
         }
     }
 
-    /// Data has left.
+    /// Charges sent data to the pacer.
     #[inline]
     pub(super) fn pace(&mut self, now: Instant, bytes: u32) {
         if self.is_paced()
@@ -108,26 +109,28 @@ impl Sender {
         }
     }
 
-    /// What a time-out sends again leaves at once.
+    /// Retransmissions after a time-out are not delayed.
     pub(super) fn stop_waiting(&mut self) {
         self.pacing.release();
     }
 
-    /// When [`Sender::handle_timers`] or a poll has something to do.
+    /// When [`Sender::handle_timers`] or a poll is due.
     #[inline]
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         self.deadline().into_iter().chain(self.pacing.wake).min()
     }
 }
 
-/// What leaves together (draft-ietf-ccwg-bbr, "Send Quantum"): a millisecond of data, so that
-/// timers stay few. One segment at least and not two, as there is no offloading to feed.
+/// Size of a quantum (draft-ietf-ccwg-bbr, "Send Quantum"): one millisecond of data, which bounds
+/// the number of timers. At least one segment, and not two as in the draft, because there is no
+/// segmentation offload to feed.
 fn quantum(rate: u64, mss: u32) -> u32 {
     ((rate / 1000).min(MOST_AT_ONCE) as u32).max(mss)
 }
 
 const MOST_AT_ONCE: u64 = 64 * 1024;
-/// How late a quantum may leave at the cost of none of the next ones.
+/// Largest delay of a quantum that does not move the schedule.
 const LATE: Duration = Duration::from_millis(1);
-/// However low the rate: the window bounds what is in the network.
+/// Upper bound of the gap, however low the rate is: the window already bounds the data in the
+/// network.
 const LONGEST: Duration = Duration::from_secs(1);

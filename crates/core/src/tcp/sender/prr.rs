@@ -1,41 +1,42 @@
-//! Proportional Rate Reduction (RFC 9937): how much leaves for each acknowledgement of a recovery,
-//! so that the window falls evenly to where the congestion control wants it and neither stops nor
-//! bursts on the way.
+//! Proportional Rate Reduction (RFC 9937): limits the data sent for each acknowledgement of a
+//! recovery. The window decreases evenly to the target of the congestion control, without a pause
+//! and without a burst.
 
-/// One recovery.
+/// State of one recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prr {
     /// RecoverFS: bytes in flight when the recovery began.
     start: u32,
-    /// prr_delivered: bytes that have arrived since.
+    /// prr_delivered: bytes delivered since then.
     delivered: u32,
-    /// prr_out: bytes that have left since.
+    /// prr_out: bytes sent since then.
     out: u32,
     /// The window until the next acknowledgement, in bytes.
     window: u32,
-    /// The acknowledgement that begins it is to be counted.
+    /// Whether the acknowledgement that begins the recovery still has to be counted.
     by_ack: bool,
 }
 
-/// What an acknowledgement of a recovery says.
+/// Information of an acknowledgement during a recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     /// DeliveredData: bytes acknowledged or reported for the first time.
     pub(crate) bytes: u32,
     /// SafeACK: SND.UNA has moved, and no further loss was found.
     pub(crate) safe: bool,
-    /// Bytes thought to be in the network.
+    /// Bytes estimated to be in the network.
     pub(crate) pipe: u32,
 }
 
 impl Prr {
-    /// A recovery begins with `start` bytes in flight, without what the acknowledgement that begins
-    /// it brings.
+    /// Begins a recovery with `start` bytes in flight, without the data delivered by the
+    /// acknowledgement that begins it.
     pub(crate) fn begin(start: u32) -> Self {
         Self { start: start.max(1), by_ack: true, ..Self::default() }
     }
 
-    /// What the first acknowledgement brings is among the bytes in flight already.
+    /// Notes that a timer has begun the recovery: the data of the first acknowledgement is among
+    /// the bytes in flight already.
     pub(crate) fn begun_by_timer(&mut self) {
         self.by_ack = false;
     }
@@ -46,28 +47,32 @@ impl Prr {
         self.window
     }
 
-    /// Data leaves.
+    /// Records sent data.
     #[inline]
     pub(crate) fn sent(&mut self, bytes: u32) {
         self.out = self.out.saturating_add(bytes);
     }
 
-    /// RFC 9937 section 6.2; `ssthresh` is where the window goes.
+    /// RFC 9937 section 6.2; `ssthresh` is the target of the window.
     pub(crate) fn on_ack(&mut self, delivery: &Delivery, ssthresh: u32, mss: u32) {
         if core::mem::take(&mut self.by_ack) {
-            // What it brings was in flight when the recovery began.
+            // The data that it delivers was in flight when the recovery began.
             self.start = self.start.saturating_add(delivery.bytes);
         }
         self.delivered = self.delivered.saturating_add(delivery.bytes);
         let may_send = if delivery.pipe > ssthresh {
+            // Above the target: send ssthresh / RecoverFS of the delivered data (the proportional
+            // part).
             let share = u64::from(self.delivered) * u64::from(ssthresh);
             (share.div_ceil(self.start.into()).min(u32::MAX.into()) as u32).saturating_sub(self.out)
         } else {
+            // At or below the target: replace the delivered data, and catch up in slow-start steps
+            // as long as no further loss is found (PRR-SSRB and PRR-CRB).
             let owed = self.delivered.saturating_sub(self.out).max(delivery.bytes);
             let safe = if delivery.safe { mss } else { 0 };
             owed.saturating_add(safe).min(ssthresh - delivery.pipe)
         };
-        // The first segment leaves at once.
+        // The fast retransmit is always allowed (RFC 9937 section 6.2).
         let may_send = if self.out == 0 { may_send.max(mss) } else { may_send };
         self.window = delivery.pipe.saturating_add(may_send);
     }
@@ -79,9 +84,9 @@ mod tests {
 
     const MSS: u32 = 1000;
 
-    /// RFC 9937 section 6.2: 20 segments, of which the first is lost, and ten are to remain. Each
-    /// acknowledgement reports one more, and half a segment leaves for each until ten are in the
-    /// network.
+    /// RFC 9937 section 6.2: 20 segments are in flight, the first is lost, and the target is ten.
+    /// Each acknowledgement reports one more segment, and half a segment is sent for each until ten
+    /// are in flight.
     #[test]
     fn one_loss_halves_the_rate_evenly() {
         let mut prr = Prr::begin(19 * MSS);
@@ -101,7 +106,8 @@ mod tests {
         assert_eq!(sent, [1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1]);
     }
 
-    /// A recovery that a timer begins has all its acknowledgements among the bytes in flight.
+    /// If a timer begins the recovery, the data of all its acknowledgements is among the bytes in
+    /// flight.
     #[test]
     fn what_a_timer_begins_counts_nothing_twice() {
         let share = |by_timer| {
@@ -112,12 +118,12 @@ mod tests {
             prr.on_ack(&Delivery { bytes: 10 * MSS, safe: false, pipe: 15 * MSS }, 10 * MSS, MSS);
             prr.window() - 15 * MSS
         };
-        // 10 of 20, and 10 of 30, of which ten are to remain.
+        // 10 of 20, and 10 of 30, with a target of ten.
         assert_eq!((share(true), share(false)), (5 * MSS, 10 * MSS * 10 / 30 + 1));
     }
 
-    /// Where more is lost than the window shrinks by, what arrives is replaced, and an
-    /// acknowledgement that moves SND.UNA and shows no loss lets one segment more leave.
+    /// If more is lost than the window shrinks by, delivered data is replaced. An acknowledgement
+    /// that moves SND.UNA and shows no loss allows one segment more.
     #[test]
     fn many_losses_are_repaired_as_fast_as_acknowledgements_come() {
         let mut prr = Prr::begin(19 * MSS);

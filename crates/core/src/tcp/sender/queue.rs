@@ -1,15 +1,15 @@
-//! What was written and is not acknowledged, as the chunks it came in.
+//! Written and unacknowledged data, as the chunks of the application.
 
 use alloc::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// A run of octets, addressed by distance from its first. Chunks are shared, not copied; only a
-/// range that crosses chunks is.
+/// A range of bytes, addressed by the distance from its first byte. Chunks are shared and not
+/// copied, except for a slice that spans several chunks.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
     chunks: VecDeque<Chunk>,
-    /// Stream offset of the first octet held.
+    /// Stream offset of the first byte held.
     head: u64,
     /// Stream offset just past the last.
     tail: u64,
@@ -17,7 +17,7 @@ pub(crate) struct SendQueue {
 
 #[derive(Debug)]
 struct Chunk {
-    /// Stream offset of the first octet; the front chunk may begin before `head`.
+    /// Stream offset of the first byte; the front chunk may begin before `head`.
     start: u64,
     data: Bytes,
 }
@@ -34,7 +34,7 @@ impl SendQueue {
         self.chunks.push_back(Chunk { start, data });
     }
 
-    /// Frees the first `n` octets.
+    /// Frees the first `n` bytes.
     #[inline]
     pub(crate) fn advance(&mut self, n: u32) {
         self.head = (self.head + u64::from(n)).min(self.tail);
@@ -48,7 +48,7 @@ impl SendQueue {
         self.head = self.tail;
     }
 
-    /// `n` octets from distance `from`; fewer if fewer are held.
+    /// Returns `n` bytes from distance `from`; fewer if fewer are held.
     #[inline]
     pub(crate) fn slice(&self, from: u32, n: u32) -> Bytes {
         let start = (self.head + u64::from(from)).min(self.tail);

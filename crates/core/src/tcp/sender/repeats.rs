@@ -1,27 +1,27 @@
-//! What was sent again, and which of that the peer has had twice (RFC 2883, RFC 3708 section 2).
+//! Retransmissions, and the peer's reports of duplicates among them (RFC 2883, RFC 3708 section 2).
 
 use alloc::vec::Vec;
 
 use crate::segment::{SackBlock, SeqNumber};
 
-/// The retransmissions since the last loss episode began that the peer has not reported as
-/// duplicates. A packet that the network doubles is none of them, and says nothing of the sender.
+/// Retransmissions of the last loss episode that the peer has not reported as duplicates. Packets
+/// duplicated by the network are not among them, and say nothing about the sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Repeats {
     runs: Vec<SackBlock>,
-    /// Some octets left more than twice, or there were too many runs: which copy a report is about
-    /// is not known.
+    /// Whether it is unknown which copy a report means: some bytes were sent more than twice, or
+    /// there were too many runs.
     unclear: bool,
 }
 
 impl Repeats {
-    /// An episode begins.
+    /// Begins an episode.
     pub(super) fn clear(&mut self) {
         self.runs.clear();
         self.unclear = false;
     }
 
-    /// The octets from `seq` to `end` leave again.
+    /// Records a retransmission of the bytes from `seq` to `end`.
     pub(super) fn sent(&mut self, seq: SeqNumber, end: SeqNumber) {
         let overlaps = |run: &SackBlock| run.left.lt(end) && run.right.gt(seq);
         if self.runs.iter().any(overlaps) {
@@ -33,8 +33,9 @@ impl Repeats {
         }
     }
 
-    /// The peer has had `block` twice; true if it was sent again. A block is one duplicate segment
-    /// (RFC 2883 section 4), so that one with more in it than was sent again is none of ours.
+    /// Processes a report that `block` has arrived twice; returns whether it was retransmitted. A
+    /// block is one duplicate segment (RFC 2883 section 4), so a block with more than the
+    /// retransmitted bytes is not a duplicate of ours.
     pub(super) fn reported(&mut self, block: SackBlock) -> bool {
         let around = |run: &SackBlock| run.left.le(block.left) && run.right.ge(block.right);
         let Some(i) = self.runs.iter().position(around) else { return false };
@@ -54,13 +55,13 @@ impl Repeats {
         }
     }
 
-    /// Each retransmission was reported as a duplicate, if there were any.
+    /// Whether every retransmission was reported as a duplicate; true without retransmissions.
     pub(super) fn all_reported(&self) -> bool {
         self.runs.is_empty() && !self.unclear
     }
 }
 
-/// Runs that are kept; a recovery with more of them has lost something.
+/// Largest number of runs; a recovery with more of them has certainly lost data.
 const MOST: usize = 64;
 
 #[cfg(test)]
@@ -91,7 +92,7 @@ mod tests {
         assert!(repeats.all_reported());
     }
 
-    /// A peer that reports octets here and there cannot make us keep more.
+    /// A peer that reports scattered bytes cannot increase the memory.
     #[test]
     fn reports_of_parts_are_bounded() {
         let mut repeats = sent(&[(0, 100_000)]);

@@ -1,11 +1,10 @@
-//! Rate samples for a controller that asks for them: when the application has nothing to send, what
-//! an acknowledgement shows and what was lost.
+//! Rate samples for controllers that use them: application limits, deliveries and losses.
 
 use super::{Expired, Phase, Sender};
 use crate::time::Instant;
 
 impl Sender {
-    /// As [`Sender::handle_timeout`], and tells the controller what was found lost.
+    /// As [`Sender::handle_timeout`], and reports found losses to the controller.
     pub(crate) fn handle_timers(&mut self, now: Instant, limit: u8) -> Expired {
         let timeouts = self.counts.timeouts;
         self.check_app_limited();
@@ -17,8 +16,8 @@ impl Sender {
         expired
     }
 
-    /// CheckIfApplicationLimited() (draft-ietf-ccwg-bbr), before anything changes: the window has
-    /// room, and all that there is to send is in flight.
+    /// CheckIfApplicationLimited() (draft-ietf-ccwg-bbr): the window has room, and all available
+    /// data is in flight. Must be called before the state changes.
     #[inline]
     pub(super) fn check_app_limited(&mut self) {
         if self.flight.rate.is_some() && !self.more && self.unsent() == 0 && self.flight.lost() == 0 {
@@ -31,7 +30,7 @@ impl Sender {
         }
     }
 
-    /// Before a segment leaves: whether the application has been silent until now.
+    /// Called before a segment is sent: detects the end of an idle time of the application.
     #[inline]
     pub(super) fn note_restart(&mut self, now: Instant) {
         let silent = match &self.flight.rate {
@@ -44,7 +43,7 @@ impl Sender {
         }
     }
 
-    /// After a segment has left: whether the window is full.
+    /// Called after a segment was sent: notes a full window.
     #[inline]
     pub(super) fn note_full(&mut self) {
         if self.flight.rate.is_some() && self.flight.pipe().saturating_add(self.mss) > self.cwnd() {
@@ -55,7 +54,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement has been dealt with.
+    /// Reports losses and the sample of a processed acknowledgement.
     #[inline]
     pub(super) fn sample(&mut self, now: Instant) {
         if self.flight.rate.is_some() {

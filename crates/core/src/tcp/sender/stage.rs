@@ -1,22 +1,22 @@
-//! Figures of the scoreboard and of loss recovery.
+//! Statistics of the scoreboard and of loss recovery.
 
 use super::{Phase, Sender};
 
-/// A stage of loss recovery.
+/// Stage of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoveryStage {
-    /// Nothing is known to be missing.
+    /// No segment is known to be missing.
     Open,
     /// Segments have arrived out of order, and none is known to be lost.
     Disorder,
     /// Losses are repaired without a time-out (RFC 6582, RFC 6675, RFC 8985).
     Recovery,
-    /// After a retransmission time-out, until all that was outstanding then is acknowledged.
+    /// After a retransmission time-out, until the data outstanding at that time is acknowledged.
     Loss,
 }
 
 impl Sender {
-    /// Bytes above SND.UNA that the peer reports.
+    /// Bytes above SND.UNA that the peer has reported.
     pub(crate) fn sacked_bytes(&self) -> u32 {
         self.flight.reported_bytes()
     }

@@ -1,26 +1,26 @@
-//! The one timer of the sending half: retransmission (RFC 6298 section 5), persist (RFC 9293
-//! section 3.8.6.1), or the stand-by of a lost route (Holland and Vaidya 1999); never two of them.
+//! The timer of the sending half: retransmission (RFC 6298 section 5), persist (RFC 9293 section
+//! 3.8.6.1) or stand-by without a route (Holland and Vaidya 1999). At most one of them runs.
 
 use super::{Phase, Resend, Sender, Timing};
 use crate::tcp::congestion::Repair;
 use crate::time::{Duration, Instant};
 
-/// What the sender waits for.
+/// State of the timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
-    /// Nothing is outstanding.
+    /// No data is outstanding.
     Idle,
-    /// Something is outstanding.
+    /// Data is outstanding.
     Retransmit(Instant),
-    /// Nothing is outstanding but probes, and the peer's window is too small.
+    /// Only probes are outstanding, and the peer's window is too small for data.
     Persist {
         at: Instant,
-        /// Probes sent, for the back-off.
+        /// Number of probes sent, for the back-off.
         probes: u32,
         due: Probe,
     },
-    /// Something is outstanding, and there is no route: only probes leave, until an acknowledgement
-    /// comes.
+    /// Data is outstanding, and there is no route. Only probes are sent until an acknowledgement
+    /// arrives.
     Standby { at: Instant, due: Probe },
 }
 
@@ -30,14 +30,14 @@ pub(super) enum Probe {
     Due,
 }
 
-/// What the passing of the timer means for the connection.
+/// Consequence of an expired timer for the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expired {
-    /// Nothing: it was too early.
+    /// The timer has not expired.
     No,
-    /// Something will be sent again.
+    /// Data will be sent again.
     Retry,
-    /// R2 (RFC 9293 section 3.8.3) is reached: give up.
+    /// R2 (RFC 9293 section 3.8.3) is reached: abandon the connection.
     GiveUp,
 }
 
@@ -54,7 +54,8 @@ impl Sender {
         }
     }
 
-    /// The timer may have run out; at most `limit` times in a row are answered by another attempt.
+    /// Handles a possibly expired timer. At most `limit` consecutive expiries lead to another
+    /// attempt.
     pub(crate) fn handle_timeout(&mut self, now: Instant, limit: u8) -> Expired {
         if self.deadline().is_none_or(|at| now < at) {
             return Expired::No;
@@ -81,7 +82,7 @@ impl Sender {
         Expired::Retry
     }
 
-    /// The timers of RACK-TLP, which come before the time-out at `at`.
+    /// Handles the timers of RACK-TLP, which precede the time-out at `at`.
     fn answered_sooner(&mut self, now: Instant, at: Instant) -> bool {
         if self.rack.probe_at.take_if(|probe| *probe <= now).is_some() {
             self.rack.probe_due = true;
@@ -98,12 +99,12 @@ impl Sender {
         true
     }
 
-    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: one segment, and slow start over all
-    /// that is lost.
+    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: retransmits one segment and starts
+    /// slow start over the lost data.
     fn retransmit_timeout(&mut self, now: Instant) {
         self.counts.timeouts += 1;
-        // One reduction for the losses of one window: a time-out while they are repaired finds the
-        // threshold as the first sign of them has left it.
+        // One reduction per window of losses: during a recovery the threshold already has the value
+        // set by the first loss.
         let again = self.retries > 1 || self.phase != Phase::Open;
         let repair = if again || self.is_marked() { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
         self.doubt_sack();
@@ -112,22 +113,24 @@ impl Sender {
         self.congestion.on_timeout(now, &view);
         self.say_reduced();
         self.rtt.back_off();
+        // Further losses of the data sent so far belong to this episode (RFC 6582 section 3.2).
         self.recover = self.max;
         self.lose_outstanding(now);
         if self.uses_rack() && self.una.ge(self.base) {
-            // What left just before is not lost and may fill the window.
+            // Segments sent just before the time-out are not marked lost and may fill the window,
+            // so SND.UNA is sent regardless of it.
             self.resend = Resend::Una;
         }
         self.phase = Phase::Loss;
         self.timer = Timer::Retransmit(now + self.rtt.rto());
     }
 
-    /// Data in flight met a window that has closed: only probes until it opens.
+    /// Handles a window that has closed on data in flight: only probes are sent until it opens.
     fn refused(&mut self, now: Instant) {
         self.flight.withdraw_all();
         self.lose_outstanding(now);
         self.forget_prior();
-        // Sent again as after a time-out, but nothing was lost to congestion.
+        // The data is retransmitted as after a time-out, but nothing was lost to congestion.
         self.recover = self.max;
         self.phase = Phase::Loss;
         self.probe(now, 1);
@@ -152,14 +155,14 @@ impl Sender {
         self.timer = Timer::Persist { at, probes, due: Probe::Due };
     }
 
-    /// Something waits, nothing is out and the window does not let it go (RFC 9293 section
-    /// 3.8.6.1).
+    /// Starts the persist timer: data waits, nothing is outstanding, and the window admits nothing
+    /// (RFC 9293 section 3.8.6.1).
     pub(super) fn persist(&mut self, now: Instant) {
         let at = now + self.rtt.interval(0);
         self.timer = Timer::Persist { at, probes: 0, due: Probe::Waiting };
     }
 
-    /// New data was acknowledged or sent (RFC 6298 sections 5.1 to 5.3).
+    /// Restarts the timer after new data was acknowledged or sent (RFC 6298 sections 5.1 to 5.3).
     #[inline]
     pub(super) fn restart_timer(&mut self, now: Instant) {
         self.timer = if self.una == self.max { Timer::Idle } else { Timer::Retransmit(now + self.rtt.rto()) };
@@ -173,8 +176,9 @@ impl Sender {
         }
     }
 
-    /// The route is lost. What is outstanding may wait for it: the window and the time-out stay as
-    /// they are. Where nothing is, or the peer's window is closed, there is nothing to stop.
+    /// Enters stand-by because the route is lost. Outstanding data waits for a route; window and
+    /// time-out stay unchanged. Without outstanding data, or with a closed window, there is nothing
+    /// to stop.
     pub(crate) fn stand_by(&mut self, now: Instant) {
         if self.config.elfn.is_some()
             && let Timer::Retransmit(_) = self.timer
@@ -187,7 +191,7 @@ impl Sender {
         matches!(self.timer, Timer::Standby { .. })
     }
 
-    /// An acknowledgement has come: there is a route again.
+    /// Leaves stand-by: an acknowledgement shows that there is a route again.
     #[inline]
     pub(super) fn leave_standby(&mut self, now: Instant) {
         if let Timer::Standby { .. } = self.timer {
@@ -199,7 +203,7 @@ impl Sender {
         self.config.elfn.unwrap_or_default().max(SHORTEST_PROBE)
     }
 
-    /// The peer answers: whatever was missing, it is there.
+    /// Resets the retry count: the peer answers, so it is reachable.
     #[inline]
     pub(super) fn answered(&mut self) {
         match self.timer {
@@ -210,5 +214,6 @@ impl Sender {
     }
 }
 
-/// Time must move on, whatever the configuration says.
+/// Lower bound of the probe interval: a zero interval would let a driver loop without time
+/// advancing.
 const SHORTEST_PROBE: Duration = Duration::from_millis(1);

@@ -1,11 +1,15 @@
-//! Undo of what was done for a loss that was none: the acknowledgements were late, or segments
-//! overtook each other.
+//! Undo of the reaction to a spurious loss: the acknowledgements were late, or segments were
+//! reordered.
 //!
-//! A spurious time-out or recovery is found by timestamps (Eifel, RFC 3522), without them after a
-//! time-out by what the next two acknowledgements cover (F-RTO, RFC 5682 section 3.1), and by the
-//! peer's reports that it has had all retransmissions twice (RFC 2883, RFC 3708). Then the window,
-//! the threshold and, after a time-out, the round-trip time are as RFC 4015 wants them, and what is
-//! not lost is not sent again.
+//! Three methods detect spurious time-outs and recoveries:
+//!
+//! * timestamps (Eifel, RFC 3522)
+//! * without timestamps, the next two acknowledgements after a time-out (F-RTO, RFC 5682 section
+//!   3.1)
+//! * the peer's reports that all retransmissions were duplicates (RFC 2883, RFC 3708)
+//!
+//! The undo restores window, threshold and, after a time-out, the round-trip time (RFC 4015). It
+//! cancels pending retransmissions.
 
 use super::ack::Acknowledgement;
 use super::output::Run;
@@ -17,19 +21,19 @@ use crate::tcp::flight::Arrivals;
 use crate::tcp::rtt::timestamp;
 use crate::time::{Duration, Instant};
 
-/// What is kept of the last loss episode.
+/// State kept of the last loss episode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// How things stood before it; `None` if there is nothing to go back to.
+    /// State before the episode; `None` if there is nothing to restore.
     prior: Option<Prior>,
-    /// SND.NXT when it ended. What is reported after something later has arrived is of no use.
+    /// SND.NXT at the end of the episode. Once later data is acknowledged, reports come too late.
     ended: Option<SeqNumber>,
     eifel: Eifel,
     frto: Frto,
-    /// Duplicates that the peer has reported (RFC 3522 section 3.2 step 5).
+    /// Number of duplicates reported by the peer (RFC 3522 section 3.2 step 5).
     duplicates: u64,
-    /// SRTT_prev and RTTVAR_prev (RFC 4015 section 3), until a segment that left after the undo is
-    /// timed.
+    /// SRTT_prev and RTTVAR_prev (RFC 4015 section 3), until the round trip of a segment sent after
+    /// the undo is measured.
     resume: Option<(Duration, Duration)>,
 }
 
@@ -44,9 +48,9 @@ struct Prior {
 enum Eifel {
     #[default]
     Off,
-    /// The first retransmission of the episode has not left.
+    /// The first retransmission of the episode was not sent yet.
     Armed,
-    /// It has left with this TSval (RetransmitTS).
+    /// The first retransmission was sent with this TSval (RetransmitTS).
     Sent(u32),
 }
 
@@ -55,14 +59,15 @@ enum Eifel {
 enum Frto {
     #[default]
     Off,
-    /// Step 2: the first segment has left again.
+    /// Step 2: the first segment was retransmitted.
     Resent,
-    /// Step 3: this number of new segments may still leave, and nothing else.
+    /// Step 3: this many new segments may still be sent, and no other data.
     New(u8),
 }
 
 impl Sender {
-    /// An episode begins. The controller has not heard of it.
+    /// Begins an episode. Must be called before the controller reacts, because it saves the
+    /// windows.
     pub(super) fn begin_episode(&mut self) {
         self.repeats.clear();
         self.forget_prior();
@@ -74,9 +79,9 @@ impl Sender {
         }
     }
 
-    /// A time-out. RFC 5682 section 3.1 step 1 refuses one during the repair of an earlier one.
-    /// Here a repeated time-out for the same octet goes on, as nothing but the first segment has
-    /// left again by then.
+    /// Begins a time-out. RFC 5682 section 3.1 step 1 excludes a time-out during the recovery from
+    /// an earlier one. A repeated time-out for the same byte keeps the state here, because only the
+    /// first segment was retransmitted until then.
     pub(super) fn begin_timeout(&mut self, again: bool) {
         if !again {
             self.begin_episode();
@@ -88,12 +93,12 @@ impl Sender {
         }
     }
 
-    /// The episode is over.
+    /// Marks the end of the episode.
     pub(super) fn end_episode(&mut self) {
         self.undo.ended = Some(self.max);
     }
 
-    /// SND.UNA has moved.
+    /// Discards the episode once SND.UNA has passed its end.
     #[inline]
     pub(super) fn forget_old_episode(&mut self) {
         if self.undo.ended.take_if(|end| self.una.gt(*end)).is_some() {
@@ -102,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// There is nothing to go back to.
+    /// Discards the saved state.
     pub(super) fn forget_prior(&mut self) {
         self.undo.prior = None;
         self.undo.ended = None;
@@ -110,7 +115,7 @@ impl Sender {
         self.undo.frto = Frto::Off;
     }
 
-    /// A segment leaves, `again` or for the first time.
+    /// Notes a segment that is sent, `again` or for the first time.
     #[inline]
     pub(super) fn note_episode(&mut self, now: Instant, seq: SeqNumber, again: bool) {
         if !again {
@@ -118,24 +123,23 @@ impl Sender {
                 *left = left.saturating_sub(1);
             }
         } else if self.undo.eifel == Eifel::Armed && self.phase != Phase::Open {
-            // Only a retransmission of the first segment is told from its original by the next
-            // acknowledgement.
+            // The next acknowledgement distinguishes original and retransmission only for the first
+            // segment.
             let stamp = timestamp(now);
             self.undo.eifel = if seq == self.una { Eifel::Sent(stamp) } else { Eifel::Off };
         }
     }
 
-    /// The peer has had `block` twice: whether because we have sent it again. A network that
-    /// doubles packets doubles retransmissions too, and there are more reports than these (RFC 3708
-    /// section 3; the rule is that of Linux).
+    /// Processes the peer's report that `block` has arrived twice; returns whether a retransmission
+    /// of ours explains it. A network that duplicates packets also duplicates retransmissions, so
+    /// there must not be more reports than retransmissions (RFC 3708 section 3; the rule of Linux).
     pub(super) fn take_duplicate(&mut self, block: SackBlock) -> bool {
         self.undo.duplicates += 1;
         self.repeats.reported(block) && self.undo.duplicates <= self.counts.retransmissions
     }
 
-    /// Whether an acknowledgement shows that the episode was spurious; if so it is undone.
-    /// `duplicate` and `repeated` say that it reports a duplicate and that this was a
-    /// retransmission of ours.
+    /// Undoes the episode if an acknowledgement shows that it was spurious. `duplicate`: it reports
+    /// a duplicate; `repeated`: the duplicate was a retransmission of ours.
     pub(super) fn undo_spurious(
         &mut self,
         now: Instant,
@@ -145,42 +149,48 @@ impl Sender {
     ) {
         let eifel = self.is_eifel(a, duplicate);
         let late = repeated && self.repeats.all_reported();
+        // With timestamps the Eifel detection decides.
         let frto = a.stamp.is_none() && self.is_frto(arrivals);
         if self.undo.prior.is_some() && (eifel || late || frto) {
-            // It was the first copy that has arrived, so that it says nothing of those that left
-            // before the second.
+            // The original has arrived and not the retransmission, so the arrival says nothing
+            // about segments sent before the retransmission.
             arrivals.again = None;
             self.undo_episode(now);
         }
     }
 
-    /// Steps 4 and 5 of RFC 3522 section 3.2, for the first acceptable acknowledgement.
+    /// Eifel detection, steps 4 and 5 of RFC 3522 section 3.2, for the first acceptable
+    /// acknowledgement.
     fn is_eifel(&mut self, a: &Acknowledgement<'_>, duplicate: bool) -> bool {
         let (Eifel::Sent(sent), Some(echo), true) = (self.undo.eifel, a.stamp, a.ack.gt(self.una)) else {
             return false;
         };
         self.undo.eifel = Eifel::Off;
+        // RFC 3522 section 3.2 step 5: an acknowledgement of all outstanding data may come from a
+        // receiver that echoes old times.
         let sure = !duplicate && (self.undo.duplicates > 0 || a.ack.lt(self.max));
         sure && (echo.wrapping_sub(sent) as i32) < 0
     }
 
-    /// Step 3 of RFC 5682 section 3.1.
+    /// F-RTO detection, step 3 of RFC 5682 section 3.1.
     fn is_frto(&mut self, arrivals: &Arrivals) -> bool {
         let (Frto::New(_), Some(first)) = (self.undo.frto, arrivals.first) else { return false };
         self.undo.frto = Frto::Off;
+        // Data sent before the time-out has arrived, so the time-out was spurious.
         first.end.le(self.recover)
     }
 
-    /// Step 3a: a duplicate that reports nothing, so that the repair goes on as without F-RTO.
+    /// Step 3a: a duplicate without new data. The recovery continues without F-RTO.
     pub(super) fn end_frto(&mut self) {
         if let Frto::New(_) = self.undo.frto {
             self.undo.frto = Frto::Off;
-            // The window is full of what has left in its place.
+            // The new segments of F-RTO have filled the window, so SND.UNA is sent regardless of
+            // it.
             self.resend = Resend::Una;
         }
     }
 
-    /// Step 2 of RFC 5682 section 3.1, when SND.UNA has moved while a time-out is repaired.
+    /// Step 2 of RFC 5682 section 3.1, when SND.UNA has moved during the recovery from a time-out.
     pub(super) fn frto_moved(&mut self, stamped: bool) {
         if self.undo.frto == Frto::Resent {
             let new = self.carve(self.max, self.una + self.window.wnd);
@@ -189,8 +199,8 @@ impl Sender {
         }
     }
 
-    /// The new segment that F-RTO wants sent in place of all else; the outer `None` is no such
-    /// case.
+    /// The new segment that F-RTO sends in place of retransmissions. The outer `None`: F-RTO is not
+    /// active.
     #[inline]
     pub(super) fn frto_run(&self) -> Option<Option<(SeqNumber, Run)>> {
         let (Frto::New(left), Phase::Loss) = (self.undo.frto, self.phase) else { return None };
@@ -199,8 +209,9 @@ impl Sender {
         Some(may.then_some((self.max, run)))
     }
 
-    /// RFC 4015 section 3, steps 5 to 8. The window is that of before the episode, as Linux has it:
-    /// what is acknowledged bounds what leaves at once, since all that was in flight counts again.
+    /// RFC 4015 section 3, steps 5 to 8. The window returns to its previous value, as on Linux.
+    /// Since all data in flight counts again, only acknowledged data makes room for new segments
+    /// and there is no burst.
     fn undo_episode(&mut self, now: Instant) {
         let Some(prior) = self.undo.prior.take() else { return };
         self.forget_prior();
@@ -208,7 +219,7 @@ impl Sender {
         if self.phase == Phase::Loss {
             self.undo.resume = prior.rtt;
         } else {
-            // Segments were overtaken by more than was allowed for.
+            // The path reorders more than the reordering window allowed.
             self.rack_was_wrong();
         }
         if self.phase != Phase::Open {
@@ -228,7 +239,7 @@ impl Sender {
         self.congestion.on_spurious(now, &view, prior.windows);
     }
 
-    /// SRTT_prev and RTTVAR_prev, once.
+    /// Takes SRTT_prev and RTTVAR_prev.
     pub(super) fn take_resume(&mut self) -> Option<(Duration, Duration)> {
         self.undo.resume.take()
     }

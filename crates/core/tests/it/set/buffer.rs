@@ -8,7 +8,7 @@ use anabranch_wire::set::{self as wire, Join, Message, VERSION};
 
 use super::world::chunk;
 
-/// What the node lets each stream send from now on, where that has changed.
+/// The new limits of the streams at the node, where they have changed.
 fn limits(node: &mut Receiver) -> BTreeMap<StreamId, u32> {
     std::iter::from_fn(|| node.poll_effect())
         .filter_map(|effect| match effect {
@@ -27,7 +27,7 @@ fn say(node: &mut Receiver, message: &Message, octets: &[u8]) -> StreamId {
     stream
 }
 
-/// Section 4.4: share_i = B_2 rate_i / sum of rates, reckoned anew after each period.
+/// Section 4.4: share_i = B_2 rate_i / sum of rates, computed again after each period.
 #[test]
 fn section_4_4_shares_follow_what_each_session_delivers() {
     let mut node = Receiver::new(ReceiverConfig { buffer: 64_000, ..ReceiverConfig::paper() });
@@ -57,8 +57,8 @@ fn section_4_4_shares_follow_what_each_session_delivers() {
     assert_eq!((later[&good], later[&poor]), (48_000, 16_000));
 }
 
-/// Reads that are longer than the buffer, of two sessions and with the driver slow to ask: the
-/// octets come out in order, however they are held.
+/// Reads longer than the buffer, from two sessions and with a slow driver: the bytes are delivered
+/// in order, regardless of how they are stored.
 #[test]
 fn what_is_read_at_once_may_be_longer_than_the_buffer() {
     let file: Vec<u8> = (0..5000_u32).map(|i| (i * 7 + i / 256) as u8).collect();

@@ -1,4 +1,4 @@
-//! Gateways that have no room.
+//! Gateways without capacity for a session.
 
 use anabranch_core::set::tcp_manager::State;
 use anabranch_core::set::*;
@@ -16,7 +16,7 @@ fn said(message: &Message) -> StreamEvent {
     StreamEvent::Data(octets.into())
 }
 
-/// A sender that has the node's answer, and its calls.
+/// A sender with the node's answer, and its calls.
 struct Calls {
     sender: Sender,
     dialled: Vec<StreamId>,
@@ -25,7 +25,7 @@ struct Calls {
 impl Calls {
     fn new(gateways: u16, config: SenderConfig) -> Self {
         let node = "[fd00::100]:5683".parse().expect("an address");
-        // Longer than a file that follows its request, which needs no gateway.
+        // Longer than a file that follows its request and needs no gateway.
         let file = Bytes::from(vec![7; wire::MAX_COPY as usize + 1]);
         let sender = Sender::new(Instant::ZERO, config, node, TransferId(7), file);
         let mut calls = Self { sender, dialled: Vec::new() };
@@ -52,7 +52,7 @@ impl Calls {
         }
     }
 
-    /// The gateway of the last call answers.
+    /// The gateway of the last call answers with this status.
     fn answer(&mut self, now: Instant, status: SetAckStatus) {
         let (session, stream) = (self.dialled.len() - 1, *self.dialled.last().expect("a call"));
         self.sender.handle_stream(now, stream, StreamEvent::Opened);
@@ -61,7 +61,7 @@ impl Calls {
         self.poll(now);
     }
 
-    /// Time passes until there is another call or an outcome.
+    /// Advances the time until there is another call or an outcome.
     fn pass(&mut self) -> Instant {
         let calls = self.dialled.len();
         for _ in 0..100 {

@@ -8,7 +8,7 @@ use super::world::*;
 
 const NODE: &str = "[fd00::100]:5683";
 
-/// A transfer of `length` bytes over a far gateway and a near one, to its end.
+/// Runs a transfer of `length` bytes over a far gateway and a near one to its end.
 fn transferred(length: usize, config: SenderConfig, node: ReceiverConfig) -> World {
     let mut world = World::new(&[path(40_000, 400), path(40_000, 200)], file(length), config, node);
     world.run(Duration::from_secs(600));
@@ -32,7 +32,7 @@ fn a_small_file_does_not_wait_for_a_session() {
     }
 }
 
-/// A transfer of `length` bytes whose copy arrives when the test says so, with what else the test
+/// Runs a transfer of `length` bytes whose copy arrives at a given time, with the test's own
 /// changes.
 fn disturbed(length: usize, node: ReceiverConfig, disturb: impl FnOnce(&mut World)) -> World {
     let paths = [path(40_000, 400), path(40_000, 200)];
@@ -42,7 +42,7 @@ fn disturbed(length: usize, node: ReceiverConfig, disturb: impl FnOnce(&mut Worl
     world
 }
 
-/// The file is there, and none of it twice.
+/// Asserts that the file was delivered, and no byte twice.
 fn assert_delivered(world: &World, length: usize) {
     assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "{}", world.describe());
     assert!(world.delivered == file(length), "{} of {length} bytes", world.delivered.len());
@@ -68,7 +68,8 @@ fn a_copy_that_is_acknowledged_opens_no_session() {
     }
 }
 
-/// The wait is the time of the request: four trips of 410 ms here, and what its bytes take.
+/// The wait starts with the request: four trips of 410 ms here, plus the transmission time of its
+/// bytes.
 #[test]
 fn a_copy_that_is_lost_makes_way_for_sessions_after_the_time_of_a_request() {
     for length in LENGTHS {
@@ -94,7 +95,7 @@ fn an_application_that_does_not_read_is_waited_for_by_sessions() {
 
 #[test]
 fn a_copy_needs_no_gateway() {
-    // The node knows none.
+    // The node knows no gateway.
     let no_table = |world: &mut World| world.node.set_gateways(Vec::new());
     assert_delivered(&disturbed(500, asks(), no_table), 500);
     let late = |world: &mut World| {
@@ -102,7 +103,7 @@ fn a_copy_needs_no_gateway() {
         world.copies_arrive = Instant::ZERO + Duration::from_secs(20);
     };
     assert_delivered(&disturbed(500, asks(), late), 500);
-    // None of them takes calls, and the copy is late.
+    // No gateway accepts calls, and the copy is late.
     let dead = |world: &mut World| {
         (0..2).for_each(|gateway| world.kill(gateway, Instant::ZERO, Death::Reset));
         world.copies_arrive = Instant::ZERO + Duration::from_secs(20);
@@ -125,11 +126,11 @@ fn without_gateway_and_copy_the_transfer_fails_of_that() {
         assert!(world.now < Instant::ZERO + Duration::from_secs(seconds), "at {}", world.now);
         assert!(world.delivered.is_empty());
     };
-    // A node that takes no copies says so: there is nothing to wait for.
+    // A node that accepts no copies says so: there is nothing to wait for.
     failed(disturbed(500, no_copies.clone(), no_table), Failure::NoGateway, 5);
     failed(disturbed(500, no_copies, dead), Failure::GatewaysLost, 30);
     failed(disturbed(MAX_COPY as usize + 1, asks(), no_table), Failure::NoGateway, 5);
-    // One whose copy never arrives is waited for until the transfer counts as stalled.
+    // A copy that never arrives is waited for until the transfer counts as stalled.
     let both = |world: &mut World| {
         no_table(world);
         lost(world);
@@ -142,7 +143,7 @@ fn without_gateway_and_copy_the_transfer_fails_of_that() {
     failed(disturbed(500, asks(), both), Failure::GatewaysLost, 130);
 }
 
-/// With and without what says which file it is; the node has nothing, a part, or all of it.
+/// With and without the file's identity; the node has nothing, a part, or all of the file.
 #[test]
 fn a_copy_of_a_file_that_is_there_in_part_delivers_the_rest() {
     let identity = FileIdentity { digest: [7; 32], signature: None, discard: false };
@@ -160,7 +161,7 @@ fn a_copy_of_a_file_that_is_there_in_part_delivers_the_rest() {
 fn whoever_is_killed_the_copy_of_the_next_try_delivers() {
     let identity = FileIdentity { digest: [7; 32], signature: None, discard: false };
     let config = SenderConfig { file: Some(identity), ..SenderConfig::default() };
-    // From before the request arrives until after the file is there.
+    // From before the request arrives until after the file was delivered.
     for after in (0..1200).step_by(50) {
         for node_dies in [false, true] {
             let mut world = World::new(&[path(40_000, 200)], file(500), config, asks());
@@ -177,7 +178,7 @@ fn whoever_is_killed_the_copy_of_the_next_try_delivers() {
     }
 }
 
-/// A sender that has sent a copy, and was accepted after 400 ms.
+/// A sender that has sent a copy and was accepted after 400 ms.
 fn accepted() -> Sender {
     let node = NODE.parse().expect("an address");
     let mut sender = Sender::new(Instant::ZERO, SenderConfig::default(), node, TransferId(7), file(1000));
@@ -216,7 +217,7 @@ fn said(message: &Message) -> StreamEvent {
     StreamEvent::Data(octets.into())
 }
 
-/// When the sender calls a gateway, if time passes and nothing else happens.
+/// When the sender calls a gateway if only time passes.
 fn calls_at(sender: &mut Sender, mut now: Instant) -> Option<Instant> {
     for _ in 0..10 {
         while let Some(effect) = sender.poll_effect(now) {
@@ -262,7 +263,7 @@ fn a_node_that_gives_up_says_so_behind_the_copy() {
     assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Refused(RefuseReason::Digest))));
     assert_eq!(calls_at(&mut sender, at(410)), None);
 
-    // Such a node: its owner gives up while the copy is coming, or when it is there.
+    // A node whose owner aborts the transfer while the copy arrives, or after it has arrived.
     for behind in [chunk(0, b"12"), chunk(0, b"12345")] {
         let mut node = Receiver::new(asks());
         let stream = say(&mut node, 5, &behind, true);
@@ -331,13 +332,13 @@ fn longer_files_and_the_papers_choices_bring_no_copy() {
     }
 }
 
-/// Whether the first request of a sender says that a copy follows.
+/// Whether the sender's first request announces a copy.
 fn says_copy(sender: &mut Sender) -> bool {
     sender.handle_stream(Instant::ZERO, StreamId(0), StreamEvent::Opened);
     matches!(&requested(sender)[..], [Request { copy: true, .. }])
 }
 
-/// The requests that a sender makes now; data that follows one is passed over.
+/// The requests that a sender makes now, without the data that follows them.
 fn requested(sender: &mut Sender) -> Vec<Request> {
     let mut requests = Vec::new();
     let mut decoder = Decoder::new();
@@ -361,7 +362,7 @@ fn a_node_of_a_version_before_copies_is_asked_again_without_one() {
     let mut sender = Sender::new(Instant::ZERO, config, node, TransferId(7), file(500));
     assert!(says_copy(&mut sender));
     sender.handle_stream(Instant::ZERO, StreamId(0), StreamEvent::Closed(StreamClose::Reset));
-    // At once: such a node has read the request.
+    // Immediate: such a node has read the request.
     sender.handle_stream(Instant::ZERO, StreamId(1), StreamEvent::Opened);
     let requests = requested(&mut sender);
     assert!(matches!(requests[..], [Request { copy: false, .. }]), "{requests:?}");
@@ -370,7 +371,7 @@ fn a_node_of_a_version_before_copies_is_asked_again_without_one() {
     assert_eq!(sender.next_timeout(), Some(Instant::ZERO + config.patience));
 }
 
-/// Behind a copy there is no place for the plain file.
+/// A request with a copy cannot be followed by the plain file.
 #[test]
 fn a_node_that_does_not_stripe_gets_the_file_once() {
     for length in [1, 500, MAX_COPY as usize] {
@@ -389,8 +390,8 @@ fn a_node_without_memory_for_copies_takes_the_file_from_sessions() {
     }
 }
 
-/// A request of `length` bytes with the copy flag, and what of the copy follows it, as one read or
-/// byte by byte.
+/// Sends a request of `length` bytes with the copy flag, followed by a part of the copy, as one
+/// read or byte by byte.
 fn say(node: &mut Receiver, length: u64, behind: &[u8], at_once: bool) -> StreamId {
     say_as(node, TransferId(1), length, behind, at_once)
 }
@@ -409,7 +410,7 @@ fn say_as(node: &mut Receiver, transfer: TransferId, length: u64, behind: &[u8],
     stream
 }
 
-/// What a node says on `stream`, what it delivers, and whether it resets the stream.
+/// The node's messages on `stream`, the bytes that it delivers, and whether it resets the stream.
 fn answers(node: &mut Receiver, stream: StreamId) -> (Vec<Message>, Vec<u8>, bool) {
     let (mut decoder, mut messages, mut delivered, mut reset) =
         (Decoder::new(), Vec::new(), Vec::new(), false);
@@ -452,7 +453,7 @@ fn what_the_owner_has_not_let_in_is_neither_delivered_nor_acknowledged() {
 fn what_a_copy_cannot_be_resets_its_stream() {
     let chunks = |start, octets| chunk(start, octets);
     let bad = [
-        // Beyond the file, a message, and more than any copy has.
+        // A chunk beyond the file, a message, and more data than any copy has.
         chunks(3, b"12345"),
         vec![0x90],
         [chunks(0, &[7; 5]), chunks(0, &[7; 5])].concat().repeat(200),
@@ -465,8 +466,8 @@ fn what_a_copy_cannot_be_resets_its_stream() {
             let stream = say(&mut node, 5, &behind, at_once);
             node.grant(Instant::ZERO, TransferId(1), 0);
             let (_, delivered, reset) = answers(&mut node, stream);
-            // A second copy of the same bytes is no fault, and nothing is read behind the end of
-            // the file.
+            // A second copy of the same bytes is no violation, and nothing after the end of the
+            // file is read.
             let whole = delivered == [7; 5];
             assert!(reset || whole && grant == Grant::AtOnce, "{behind:?}, {grant:?}, {at_once}");
             assert!(delivered.is_empty() || whole, "{delivered:?}");

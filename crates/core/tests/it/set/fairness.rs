@@ -1,4 +1,4 @@
-//! Nodes that are busy, and senders that would keep them so.
+//! Busy nodes, and senders that try to occupy them.
 
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
@@ -11,21 +11,21 @@ fn at(milliseconds: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(milliseconds)
 }
 
-/// What a node does with a request.
+/// The node's reaction to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
-    /// It is let in by its owner.
+    /// The owner has accepted the request.
     Accepted,
-    /// Its owner refuses it.
+    /// The owner has declined the request.
     Declined,
     Busy,
 }
 
-/// A node whose owner takes some files only.
+/// A node whose owner accepts only some files.
 struct Asked(Node);
 
 impl Asked {
-    /// A node that serves transfer 99 of an honest sender since a moment ago.
+    /// A node that has just begun to serve transfer 99 of an honest sender.
     fn busy() -> Self {
         let mut asked = Self(Node::new(asks()));
         assert_eq!(asked.ask(at(1), 99, None, true), Answer::Accepted);
@@ -65,7 +65,7 @@ impl Asked {
     }
 }
 
-/// A sender that asks again and again for what it was granted, and sends nothing.
+/// A sender that repeatedly requests its accepted transfer and sends no data.
 #[test]
 fn requests_that_are_repeated_do_not_hold_the_node() {
     let mut node = Asked(Node::new(asks()));
@@ -77,10 +77,10 @@ fn requests_that_are_repeated_do_not_hold_the_node() {
     assert_eq!(node.ask(at(60_000), 2, None, true), Answer::Accepted);
 }
 
-/// What the node holds already is no news, in order or not. What it does not hold is.
+/// Bytes that the node already holds do not count as progress, in order or not. Other bytes do.
 #[test]
 fn only_new_octets_hold_the_node() {
-    // The node has 0 to 10 and 20 to 30.
+    // The node has bytes 0 to 10 and 20 to 30.
     for (octets, is_new) in [
         (0..10, false),
         (5..10, false),
@@ -111,7 +111,7 @@ fn only_new_octets_hold_the_node() {
     }
 }
 
-/// A sender with many requests, none of which its owner lets in.
+/// A sender with many requests that its owner never accepts.
 #[test]
 fn requests_that_are_declined_delay_nobody() {
     for (thief_period, honest_period) in [(200, 3_000), (1_000, 3_000), (5_000, 3_000), (10_000, 1_000)] {
@@ -144,8 +144,8 @@ fn requests_that_are_declined_delay_nobody() {
     }
 }
 
-/// The same, but it never takes its turn: it asks again only for those that are not first, and
-/// renews the one that lost its turn.
+/// A similar sender that never takes its turn: it repeats only requests that are not first in the
+/// queue, and renews the one that lost its turn.
 #[test]
 fn turns_that_are_not_taken_keep_no_node_idle() {
     for honest_period in [997, 3_001, 7_919] {
@@ -159,8 +159,8 @@ fn turns_that_are_not_taken_keep_no_node_idle() {
             let mut next_honest = 31_000;
             let let_in = loop {
                 assert!(next_honest < 60_000, "every {honest_period} ms: never");
-                // The last first: one of them is let in out of its turn, and the next in turn still
-                // does not come.
+                // In reverse order: one of the requests is accepted out of turn, and the next in
+                // turn still does not arrive.
                 (1_001..1_016).rev().for_each(|id| _ = node.ask(at(next_honest - 1), id, thief, false));
                 let honest = Some(SenderId::new(1)).filter(|_| thief.is_some());
                 if node.ask(at(next_honest), 7, honest, true) == Answer::Accepted {
@@ -173,8 +173,8 @@ fn turns_that_are_not_taken_keep_no_node_idle() {
     }
 }
 
-/// A sender with any number of transfers that are let in, and that sends nothing: another sender
-/// has every second turn.
+/// A sender with any number of accepted transfers that sends no data: another sender gets every
+/// second turn.
 #[test]
 fn a_sender_with_many_transfers_takes_turns_with_the_others() {
     let (thief, honest) = (Some(SenderId::new(666)), Some(SenderId::new(1)));
@@ -226,8 +226,8 @@ fn a_request_of_another_version_is_refused() {
     }
 }
 
-/// The reason why a transfer was given up is told to its own sessions, until another transfer
-/// begins.
+/// The reason for the abort of a transfer is reported to its own sessions until another transfer
+/// starts.
 #[test]
 fn why_a_transfer_was_given_up_is_not_told_to_sessions_after_the_next_has_begun() {
     let mut node = Node::new(asks());
@@ -246,7 +246,7 @@ fn why_a_transfer_was_given_up_is_not_told_to_sessions_after_the_next_has_begun(
     assert!(!effects.iter().any(is_answer), "{effects:?}");
 }
 
-/// A sender has nothing to say before the answer, unless its request announces a copy.
+/// A sender sends nothing before the answer, unless its request announces a copy.
 #[test]
 fn octets_behind_a_request_that_waits_for_the_owner_reset_its_stream() {
     for octets in [vec![0x90], chunk(0, b"12345"), vec![0]] {

@@ -1,4 +1,4 @@
-//! Transfers that fail for good, and nodes that are told so.
+//! Transfers that fail finally, and the notification of their nodes.
 
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use super::world::*;
 
 const LENGTH: usize = 60_000;
 
-/// What keeps a transfer from its end.
+/// A disturbance that keeps a transfer from completing.
 type Disturb = Box<dyn FnOnce(&mut World)>;
 
-/// A transfer of `length` bytes that `disturb` keeps from its end.
+/// Runs a transfer of `length` bytes that fails because of `disturb`.
 fn failed(length: usize, config: SenderConfig, disturb: impl FnOnce(&mut World)) -> World {
     let paths = [path(18_000, 25), path(9_000, 60)];
     let mut world = World::new(&paths, file(length), config, asks());
@@ -25,7 +25,7 @@ fn no_table(world: &mut World) {
     world.node.set_gateways(Vec::new());
 }
 
-/// Both gateways die after `milliseconds`.
+/// Both gateways fail after `milliseconds`.
 fn no_gateway_after(milliseconds: u64, death: Death) -> impl FnOnce(&mut World) {
     move |world| {
         (0..2).for_each(|gateway| {
@@ -34,7 +34,7 @@ fn no_gateway_after(milliseconds: u64, death: Death) -> impl FnOnce(&mut World) 
     }
 }
 
-/// Gives the transfer up, and lets what was said arrive.
+/// Aborts the transfer and delivers the messages in transit.
 fn give_up(world: &mut World) {
     world.sender.give_up(world.now);
     world.run(world.now.saturating_since(Instant::ZERO) + Duration::from_secs(2));
@@ -75,7 +75,7 @@ fn the_request_that_is_repeated_for_the_farewell_brings_no_copy() {
     assert!(world.delivered.is_empty());
 }
 
-/// Whenever it is cancelled: before the node has answered, before a session is open, with sessions.
+/// Cancelled at any time: before the node has answered, before a session is open, with sessions.
 #[test]
 fn a_node_is_free_as_soon_as_a_transfer_is_cancelled() {
     let mut called_again = 0;
@@ -110,11 +110,11 @@ fn a_session_that_is_lost_with_cancel_on_its_way_is_replaced_by_a_call() {
 
 #[test]
 fn a_transfer_that_needs_no_farewell_calls_nobody() {
-    // It is delivered.
+    // The transfer is complete.
     let mut world = failed(LENGTH, with_identity(), |_| {});
     give_up(&mut world);
     assert_eq!((world.sender.outcome(), world.requests), (Some(Outcome::Delivered), 1));
-    // The node has given it up.
+    // The node has aborted the transfer.
     let mut world = World::new(&[path(18_000, 25)], file(LENGTH), with_identity(), asks());
     world.run(Duration::from_secs(1));
     world.node.abort(world.now, RefuseReason::NoRoom);
@@ -122,12 +122,12 @@ fn a_transfer_that_needs_no_farewell_calls_nobody() {
     give_up(&mut world);
     assert_eq!(world.sender.outcome(), Some(Outcome::Failed(Failure::Refused(RefuseReason::NoRoom))));
     assert_eq!(world.requests, 1);
-    // Between two tries the node keeps its place.
+    // Between two attempts the node keeps the transfer.
     let world = failed(LENGTH, with_identity(), no_gateway_after(1_500, Death::Reset));
     assert_eq!((world.requests, world.node.delivered().is_some()), (1, true));
 }
 
-/// Plain bytes would be followed by CANCEL as one more of them.
+/// After plain bytes, CANCEL would count as one more of them.
 #[test]
 fn no_farewell_follows_a_plain_transfer() {
     let config = SenderConfig { plan: Plan::EndToEnd, ..with_identity() };
@@ -139,7 +139,7 @@ fn no_farewell_follows_a_plain_transfer() {
     assert!(before > 0 && world.delivered[..] == file(LENGTH)[..world.delivered.len()]);
 }
 
-/// The node serves another transfer by now, has given no answer, or breaks the protocol.
+/// The node already serves another transfer, has not answered, or violates the protocol.
 #[test]
 fn a_farewell_that_is_not_accepted_ends_without_another() {
     let node = "[fd00::100]:5683".parse().expect("an address");
@@ -182,7 +182,7 @@ fn a_farewell_that_is_not_accepted_ends_without_another() {
     }
 }
 
-/// A node to which transfer 1 is accepted on the stream that comes back.
+/// A node that has accepted transfer 1 on the returned stream.
 fn accepted() -> (Node, StreamId) {
     let mut node = Node::new(asks());
     let stream = node.request(1, 1);
@@ -198,7 +198,7 @@ fn cancel_on_an_accepted_request_frees_the_node_from_that_transfer_alone() {
     assert_eq!(node.machine.delivered(), None);
     assert_eq!(node.answers(2, 2), "waits");
 
-    // Its transfer has made way for another.
+    // The transfer was replaced by another one.
     let (mut node, stream) = accepted();
     node.cancel(1);
     node.request(2, 2);
@@ -206,7 +206,7 @@ fn cancel_on_an_accepted_request_frees_the_node_from_that_transfer_alone() {
     node.say(stream, &Message::Cancel);
     assert_eq!(node.machine.delivered(), Some((TransferId(2), 0)));
 
-    // A sender that asks again is told of a file that is there.
+    // A sender that asks again gets the answer that the file is complete.
     let (mut node, stream) = accepted();
     node.bring(1, 0..100);
     node.say(stream, &Message::Cancel);
@@ -226,8 +226,7 @@ fn nothing_but_cancel_is_read_behind_an_accepted_request() {
     assert_eq!(node.machine.poll_effect(), Some(Effect::Shutdown { stream }));
 }
 
-/// What the sender says for the farewell is a request that a node of a version before this takes as
-/// any other.
+/// The sender's farewell is a request that nodes of earlier versions treat like any other.
 #[test]
 fn the_farewell_is_a_request_and_cancel() {
     let node = "[fd00::100]:5683".parse().expect("an address");

@@ -1,4 +1,4 @@
-//! Gateways that die.
+//! Failing gateways.
 
 use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::*;
@@ -7,7 +7,7 @@ use anabranch_wire::set::{self as wire, Join, Message, SetSyn};
 
 use super::world::*;
 
-/// SplitMix64: the schedules are random, and the same for ever.
+/// SplitMix64: the schedules are random but reproducible.
 struct Random(u64);
 
 impl Random {
@@ -27,7 +27,7 @@ fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64) -> World {
     let mut world = World::new(&paths, file(100_000), SenderConfig::default(), ReceiverConfig::default());
     let mut victims: Vec<usize> = (0..n).collect();
     for _ in 0..survivors {
-        // This world's default gateway is the first, and it does not learn new routes.
+        // The default gateway of this network is the first one, and it does not learn new routes.
         victims.remove(random.next(victims.len() as u64) as usize);
     }
     for victim in victims {
@@ -47,7 +47,7 @@ fn whichever_gateway_is_left_brings_the_file_home() {
     }
 }
 
-/// A gateway that dies at 3 s, as either of two unequal ones and either way, and returns.
+/// A gateway fails at 3 s, either of two unequal ones and in both ways, and returns.
 #[test]
 fn a_gateway_that_returns_is_used_again() {
     let seconds = Duration::from_secs;
@@ -55,7 +55,7 @@ fn a_gateway_that_returns_is_used_again() {
     for (victim, other) in [(40_000, 8_000), (8_000, 40_000)] {
         for death in [Death::Silent, Death::Reset] {
             for outage in [1, 3, 10, 30, 60] {
-                // Enough for a minute after the return.
+                // Enough data for a minute after the return.
                 let octets = file(50_000 * (3 + outage as usize + 25));
                 let paths = [path(other, 30), path(victim, 10)];
                 let node = ReceiverConfig { buffer: 500_000, ..ReceiverConfig::default() };
@@ -79,7 +79,7 @@ fn a_gateway_that_returns_is_used_again() {
     }
 }
 
-/// As the paper has it, the others take over, and that is all.
+/// As in the paper, the other sessions take over the data.
 #[test]
 fn without_recovery_nobody_is_called_while_others_carry() {
     let at = |s| Instant::ZERO + Duration::from_secs(s);
@@ -94,8 +94,8 @@ fn without_recovery_nobody_is_called_while_others_carry() {
     }
 }
 
-/// There are 255 numbers of sessions, and a report of a session for each: twenty minutes without a
-/// gateway need few of either.
+/// There are 255 session numbers, and a report for each session: twenty minutes without a gateway
+/// must use few of either.
 #[test]
 fn a_gateway_that_never_returns_costs_few_calls() {
     let at = |s| Instant::ZERO + Duration::from_secs(s);

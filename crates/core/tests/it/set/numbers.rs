@@ -1,5 +1,5 @@
-//! Numbers of sessions: the keys of a transfer give each number nonces of its own, so that none may
-//! come twice under one request.
+//! Session numbers: the keys of a transfer give each number its own nonces, so a number must not be
+//! used twice under one request.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ struct Failing {
     now: Instant,
     gateways: u16,
     requests: usize,
-    /// The number of each session and the number of sessions that its SETSYN announced, under each
-    /// request.
+    /// For each session its request, its number, and the number of sessions announced in its
+    /// SETSYN.
     sessions: Vec<(usize, u8, u8)>,
     streams: BTreeSet<StreamId>,
     /// Sessions that are not closed.
@@ -33,7 +33,7 @@ fn row(id: u16) -> Gateway {
     }
 }
 
-/// A sender of `length` octets that was given its gateways.
+/// A sender of `length` bytes with a list of gateways.
 fn sender(config: SenderConfig, length: usize, gateways: u16) -> Sender {
     let node = "[fd00::100]:5683".parse().expect("an address");
     let file = Bytes::from(vec![0; length]);
@@ -48,7 +48,8 @@ fn encoded(message: &Message) -> Bytes {
     octets.into()
 }
 
-/// What the sender has said, and what the node answers to a request, or a gateway to a SETSYN.
+/// The parsed message of the sender, and the answer of a node to a request, or of a gateway to a
+/// SETSYN.
 fn answer(octets: Bytes, buffer: u64, table: u16, status: SetAckStatus) -> Option<(Message, Bytes)> {
     let mut decoder = Decoder::new();
     decoder.push(octets);
@@ -63,7 +64,7 @@ fn answer(octets: Bytes, buffer: u64, table: u16, status: SetAckStatus) -> Optio
     Some((said, encoded(&answer)))
 }
 
-/// TCP takes all that the sender writes.
+/// TCP accepts all data that the sender writes.
 fn wide() -> StreamStatus {
     StreamStatus { mss: 1296, cwnd: 60_000, peer_window: 60_000, ..StreamStatus::default() }
 }
@@ -82,7 +83,7 @@ impl Failing {
         }
     }
 
-    /// Goes on until the transfer is over or has called that many sessions.
+    /// Continues until the transfer has ended or has called this number of sessions.
     fn run(&mut self, sessions: usize) {
         for _ in 0..20 * sessions {
             self.poll();
@@ -133,7 +134,7 @@ impl Failing {
     }
 }
 
-/// Neither a session nor the transfer is given up for its silence.
+/// Neither a session nor the transfer is aborted because of silence.
 fn patient() -> SenderConfig {
     let patience = Duration::from_secs(1_000_000);
     SenderConfig { stall: patience, set_timeout: patience, ..SenderConfig::default() }
@@ -153,7 +154,8 @@ fn sessions_past_the_255th_are_numbered_under_a_new_request() {
     }
 }
 
-/// While one carries there is no new request: the session would lose its place for nothing.
+/// While one session carries data there is no new request: the session would lose its place for
+/// nothing.
 #[test]
 fn without_a_number_nothing_is_called_while_a_session_is_alive() {
     let config = SenderConfig { open: OpenWhen::AtOnce, ..patient() };
@@ -163,7 +165,7 @@ fn without_a_number_nothing_is_called_while_a_session_is_alive() {
     assert_eq!((failing.sessions.len(), failing.requests), (255, 1));
 }
 
-/// Gateways that open every session and swallow what it carries.
+/// Gateways that open every session and discard its data.
 struct Hole {
     sender: Sender,
     now: Instant,
@@ -220,9 +222,8 @@ impl Hole {
     }
 }
 
-/// Gateways that accept every session and pass nothing on, as in front of a node that hangs, or
-/// whose sessions are reset after some time: the transfer ends, and what is remembered of it does
-/// not grow.
+/// Gateways that accept every session and forward nothing, as in front of a node that hangs, or
+/// whose sessions are reset after some time. The transfer ends, and its stored state does not grow.
 #[test]
 fn a_transfer_that_delivers_nothing_ends() {
     for (gateways, close) in [(1, None), (2, None), (4, None), (2, Some(2)), (3, Some(4)), (8, Some(20))] {
@@ -234,7 +235,7 @@ fn a_transfer_that_delivers_nothing_ends() {
     }
 }
 
-/// Everything is acknowledged and refused in one read.
+/// All data is acknowledged and refused in one read.
 #[test]
 fn an_outcome_is_final() {
     for all_first in [true, false] {
@@ -251,7 +252,7 @@ fn an_outcome_is_final() {
     }
 }
 
-/// One gateway carries slowly for hours, the others refuse calls.
+/// One gateway carries data slowly for hours; the others refuse calls.
 #[test]
 fn a_gateway_that_was_away_for_hours_is_called_again() {
     for (gateways, away) in [(2, 3), (6, 1)] {
@@ -340,7 +341,7 @@ fn a_congested_gateway_is_called_for_as_long_as_there_is_patience() {
     );
 }
 
-/// Without patience, a call that is not answered at once is given up at once.
+/// Without patience, a call that is not answered immediately is aborted.
 #[test]
 fn calls_without_patience_are_not_repeated_at_one_instant() {
     let config =
@@ -361,7 +362,7 @@ fn calls_without_patience_are_not_repeated_at_one_instant() {
                 _ => {}
             }
         }
-        // The control stream and one session open; no other gateway says a word.
+        // The control stream and one session are open; no other gateway answers.
         for stream in dialled.iter().take(2).filter(|_| !opened) {
             sender.handle_stream(now, *stream, StreamEvent::Opened);
         }

@@ -1,4 +1,4 @@
-//! A gateway's own SETACK among what the node says.
+//! A gateway's own SETACK among the messages of the node.
 
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn setsyn() -> Bytes {
     encoded(&Message::SetSyn(SetSyn { join, destination }))
 }
 
-/// The acknowledgement of a node in the middle of a transfer: several octets.
+/// An acknowledgement of a node during a transfer: several bytes.
 fn ack() -> Message {
     Message::Ack(Ack { delivered: 100_000, received: 70_000, held: Vec::new() })
 }
@@ -30,7 +30,8 @@ fn setack() -> Message {
     Message::SetAck(SetAck { session: 0, status: SetAckStatus::Open })
 }
 
-/// A gateway as printed whose wireless half has just opened: it is in OPEN-WAIT for a round trip.
+/// A gateway as printed in the paper whose wireless half has just opened: it stays in OPEN-WAIT for
+/// a round trip.
 fn waiting() -> Relay {
     let mut relay = Relay::new(RelayConfig::paper());
     assert_eq!(relay.handle_accepted(Instant::ZERO), WIRED);
@@ -40,7 +41,7 @@ fn waiting() -> Relay {
     relay
 }
 
-/// Everything that the gateway wrote to the sender, as messages; `Err` for what is none.
+/// All data that the gateway wrote to the sender, as messages; `Err` if it cannot be decoded.
 fn to_sender(relay: &mut Relay) -> Result<Vec<Message>, wire::DecodeError> {
     let mut decoder = Decoder::new();
     for effect in std::iter::from_fn(|| relay.poll_effect()) {
@@ -73,8 +74,8 @@ fn what_the_node_says_in_open_wait_comes_after_the_setack_and_whole() {
     assert_eq!(to_sender(&mut relay), Ok(vec![setack(), ack()]));
 }
 
-/// OPEN-WAIT lasts a round trip of the wireless half: a SETACK before it would promise a node that
-/// may not have heard yet.
+/// OPEN-WAIT lasts a round trip of the wireless half. A SETACK before its end would promise a node
+/// that may not have received the SETSYN yet.
 #[test]
 fn open_wait_lasts_a_round_trip_of_the_wireless_half() {
     let mut relay = waiting();
@@ -118,7 +119,7 @@ fn a_node_that_may_not_be_dialled_is_forbidden_and_one_too_many_finds_it_congest
     }
 }
 
-/// A refused sender is to close. One that goes on instead is reset in the end, whatever it says.
+/// A refused sender must close. One that continues is finally reset, regardless of its messages.
 #[test]
 fn a_refused_sender_that_stays_is_reset() {
     for why in [StreamClose::Forbidden, StreamClose::Congested, StreamClose::Refused, StreamClose::TimedOut] {
@@ -141,7 +142,7 @@ fn a_refused_sender_that_stays_is_reset() {
             assert_eq!(relay.poll_effect(), Some(Effect::Abort { stream: WIRED }));
             assert_eq!((relay.poll_effect(), relay.next_timeout()), (None, None));
         }
-        // One that closes is not.
+        // A sender that closes is not reset.
         let mut relay = Relay::new(RelayConfig::default());
         relay.handle_accepted(Instant::ZERO);
         relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
@@ -154,8 +155,8 @@ fn a_refused_sender_that_stays_is_reset() {
     }
 }
 
-/// Its early data have filled the window. The relay reads it nevertheless, or would not see it hang
-/// up.
+/// The sender's early data has filled the window. The relay still reads it; otherwise it would not
+/// notice the close.
 #[test]
 fn a_sender_whose_node_is_not_reached_is_read_until_it_hangs_up() {
     let mut relay = Relay::new(RelayConfig::default());
@@ -179,7 +180,7 @@ fn a_sender_whose_node_is_not_reached_is_read_until_it_hangs_up() {
     assert_eq!((unreachable, rejected), (1, 0));
 }
 
-/// The sender's owner names the gateway, and the node's table says otherwise.
+/// The sender's owner names the gateway, and the node's table has another address.
 #[test]
 fn named_gateways_go_before_the_table() {
     let gateway = |id, address: &str| Gateway {

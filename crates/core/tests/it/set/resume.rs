@@ -1,4 +1,4 @@
-//! Transfers that go on where they were interrupted, and nodes that are busy.
+//! Transfers that resume after an interruption, and busy nodes.
 
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub(super) fn with_identity() -> SenderConfig {
     SenderConfig { file: identity(7), ..SenderConfig::default() }
 }
 
-/// A transfer to a node that has the first octets, and of which no octet travels twice.
+/// A transfer to a node that has the first bytes, of which no byte is sent again.
 fn resumed(from: usize, config: SenderConfig) -> World {
     let config = SenderConfig { reinjection: Reinjection::Off, ..config };
     let mut world = World::new(&[path(40_000, 20), path(20_000, 60)], file(LENGTH), config, asks());
@@ -48,8 +48,8 @@ proptest! {
         }
     }
 
-    /// The sender is killed and started again, and the node as well or not, until the file is
-    /// there.
+    /// The sender is killed and restarted, and sometimes the node as well, until the file is
+    /// complete.
     #[test]
     fn however_often_it_is_interrupted_the_file_is_the_file(
         lives in proptest::collection::vec((50u64..3000, any::<bool>(), 0usize..5000), 1..6)
@@ -61,7 +61,7 @@ proptest! {
                 break;
             }
             if node_too {
-                // What was not on its disk yet is gone.
+                // Data not yet written to disk is lost.
                 let kept = world.delivered.len().saturating_sub(lost);
                 world.delivered.truncate(kept);
                 world.restart_node(asks());
@@ -69,7 +69,7 @@ proptest! {
             let before = world.delivered.len() as u64;
             world.restart_sender(file(LENGTH), with_identity());
             world.run(world.now.saturating_since(Instant::ZERO) + Duration::from_millis(700));
-            // What stood in the node's buffer is known as well, so it may be a little more.
+            // The node's buffer is also known, so the offset may be a little larger.
             prop_assert!(world.sender.resumed_from() >= before.min(world.sender.delivered()));
         }
         world.run(Duration::from_secs(600));
@@ -89,7 +89,8 @@ fn what_is_there_already_is_delivered_without_a_session() {
     }
 }
 
-/// A sender of before, which says nothing of its file, is told nothing of what is there.
+/// A sender of an earlier version that sends no file identity gets no information about existing
+/// bytes.
 #[test]
 fn a_sender_without_an_identity_sends_all() {
     let world = resumed(1_000, SenderConfig::default());
@@ -98,7 +99,7 @@ fn a_sender_without_an_identity_sends_all() {
     assert_eq!(world.sender.sessions().map(|s| s.written).sum::<u64>(), LENGTH as u64);
 }
 
-/// A node to which senders speak, message by message.
+/// A node with senders that are driven message by message.
 pub(super) struct Node {
     pub(super) machine: Receiver,
     pub(super) now: Instant,
@@ -136,7 +137,7 @@ impl Node {
         self.machine.handle_stream(self.now, stream, StreamEvent::Data(octets.into()));
     }
 
-    /// A session of `transfer` brings so many octets.
+    /// A session of `transfer` delivers this range of bytes.
     pub(super) fn bring(&mut self, transfer: u64, octets: std::ops::Range<u64>) -> StreamId {
         let stream = self.machine.handle_accepted(self.now);
         let transfer = TransferId(transfer);
@@ -149,7 +150,7 @@ impl Node {
         stream
     }
 
-    /// What it says on `stream`, and what it delivers.
+    /// The node's messages on `stream`, and the number of bytes that it delivers.
     pub(super) fn says(&mut self, stream: StreamId) -> (Vec<Message>, u64) {
         let (mut decoder, mut messages, mut delivered) = (Decoder::new(), Vec::new(), 0);
         while let Some(effect) = self.machine.poll_effect() {
@@ -166,7 +167,7 @@ impl Node {
         (messages, delivered)
     }
 
-    /// The answer to a request, in a word.
+    /// A short description of the answer to a request.
     pub(super) fn answers(&mut self, transfer: u64, digest: u8) -> &'static str {
         let stream = self.request(transfer, digest);
         match &self.says(stream).0[..] {
@@ -220,7 +221,7 @@ fn a_transfer_that_is_declined_leaves_no_trace() {
     assert_eq!(node.answers(2, 2), "waits");
 }
 
-/// Whatever travels meanwhile, and whichever way the octets take.
+/// For any other data in transit, and any path of the bytes.
 #[test]
 fn a_transfer_that_the_node_gives_up_ends_at_once_with_the_reason() {
     let patient = || SenderConfig { stall: Duration::from_secs(3600), ..with_identity() };
@@ -242,7 +243,7 @@ fn a_transfer_that_the_node_gives_up_ends_at_once_with_the_reason() {
     }
 }
 
-/// What the node had said already of octets that the program has not taken is not said.
+/// An acknowledgement of bytes that the program has not accepted is not sent.
 #[test]
 fn a_node_that_gives_up_acknowledges_nothing_more() {
     let mut node = Node::new(asks());
@@ -279,7 +280,7 @@ fn another_file_under_the_same_number_is_not_taken_for_it() {
     assert_eq!(node.answers(1, 1), "accept");
 }
 
-/// A request that lost a bit on its way is no obstacle for ever.
+/// A corrupted request does not block the transfer forever.
 #[test]
 fn a_transfer_without_news_makes_way_for_another_file_under_its_number() {
     let mut node = Node::new(asks());
@@ -335,7 +336,7 @@ fn those_who_wait_are_served_in_order() {
     node.grant(2, 100);
     assert_eq!(node.answers(3, 3), "waits");
     node.grant(3, 100);
-    // The fourth has asked once only, and never comes again.
+    // The fourth sender has asked only once and never returns.
     assert_eq!(node.answers(5, 5), "waits");
 }
 
@@ -367,7 +368,7 @@ fn a_busy_node_is_asked_again_for_as_long_as_its_sender_is_patient() {
     };
     assert_eq!(asked(0), [0.0]);
     assert_eq!(asked(10), [0.0, 1.0, 3.0, 7.0, 10.0]);
-    // Longer than the time after which a transfer that does not move is given up.
+    // Longer than the time after which a transfer without progress is aborted.
     assert_eq!(asked(400).last(), Some(&400.0));
 }
 
@@ -382,7 +383,7 @@ fn a_node_that_claims_more_than_the_file_has_breaks_the_protocol() {
     assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Protocol)));
 }
 
-/// A file that is all there after a restart, which the owner then cannot publish.
+/// A file that is complete after a restart, and that the owner then cannot publish.
 #[test]
 fn a_file_that_was_all_there_and_is_given_up_is_not_acknowledged() {
     let mut node = Node::new(asks());
@@ -393,7 +394,7 @@ fn a_file_that_was_all_there_and_is_given_up_is_not_acknowledged() {
     assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
 }
 
-/// A plain transfer whose last octets the owner does not take.
+/// A plain transfer whose last bytes the owner does not accept.
 #[test]
 fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
     let mut node = Node::new(asks());
@@ -418,8 +419,8 @@ fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
     assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
 }
 
-/// Without encryption a bit may change on its way. What an acknowledgement says too much is found
-/// out, and travels again.
+/// Without encryption a bit may change in transit. An acknowledgement of too many bytes is
+/// detected, and the bytes are sent again.
 #[test]
 fn a_false_acknowledgement_delivers_nothing() {
     let all = LENGTH as u64;
@@ -451,7 +452,7 @@ fn a_false_acknowledgement_delivers_nothing() {
     }
 }
 
-/// The octets of a request of transfer `id` with a manifest of this many octets.
+/// The bytes of a request of transfer `id` with a manifest of this length.
 fn with_manifest(id: u64, octets: usize) -> Vec<u8> {
     let request = Request {
         version: VERSION,
@@ -472,7 +473,7 @@ fn a_manifest_that_is_too_long_is_refused_with_the_reason() {
     let mut node = Node::new(ReceiverConfig { manifest: 300, ..asks() });
     for (octets, is_taken) in [(301, false), (1024, false), (300, true)] {
         let stream = node.machine.handle_accepted(node.now);
-        // What comes behind the refusal is not read.
+        // Data after the refusal is not read.
         for piece in with_manifest(1, octets).chunks(40) {
             node.machine.handle_stream(node.now, stream, StreamEvent::Data(piece.to_vec().into()));
         }
@@ -489,7 +490,7 @@ fn a_manifest_that_is_too_long_is_refused_with_the_reason() {
     assert_eq!(node.machine.counters().rejected, 0);
 }
 
-/// A peer that is silent in the middle of a manifest keeps no other peer from asking.
+/// A peer that is silent in the middle of a manifest does not keep other peers from asking.
 #[test]
 fn of_connections_that_hold_part_of_a_manifest_the_oldest_makes_way() {
     let mut node = Node::new(ReceiverConfig { manifest: 300, manifests: 2, ..asks() });

@@ -1,4 +1,4 @@
-//! Transfers in a world without faults.
+//! Transfers without faults.
 
 use anabranch_core::set::*;
 use anabranch_core::time::Duration;
@@ -55,7 +55,7 @@ fn a_hopeless_gateway_does_no_harm() {
             let alone = modern(&[path(100_000, 5)], length);
             for paths in [[path(100_000, 5), slow], [slow, path(100_000, 5)]] {
                 let both = modern(&paths, length);
-                // With the slow one as default gateway and primary, its set-up has to be paid.
+                // If the slow gateway is default and primary, its set-up time is added.
                 let setup =
                     if paths[0].rate < 100_000 { 6.0 * slow.wireless_delay.as_secs_f64() + 1.2 } else { 0.0 };
                 assert!(both < 1.02 * alone + setup, "{length} through {slow:?}: {both} instead of {alone}");
@@ -86,12 +86,13 @@ fn the_paper_s_sessions_open_one_after_another_after_the_setack() {
     let (world, _) = deliver(&[path(18_000, 25); 3], 129_000, SenderConfig::paper(), ReceiverConfig::paper());
     let sessions: Vec<_> = world.sender.sessions().collect();
     assert_eq!(sessions.len(), 3);
-    // 2 RTT1 + 2.5 RTT2 of equation 5, less the open-wait that this world's relays leave out.
+    // 2 RTT1 + 2.5 RTT2 of equation 5, without the open-wait, which these relays omit.
     for session in &sessions {
         let establishment = session.establishment.expect("open").as_millis();
         assert!((90..=140).contains(&establishment), "{establishment} ms");
     }
-    // Window striping gives most to whoever is there first: the reason for the predictive one.
+    // Window striping gives the most data to the first session, which motivates the predictive
+    // striping.
     assert!(sessions.windows(2).all(|pair| pair[0].written >= pair[1].written), "{sessions:#?}");
 }
 

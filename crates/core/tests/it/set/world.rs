@@ -1,5 +1,5 @@
-//! A sender, gateways and a node, joined by streams without TCP: each direction has a rate, a delay
-//! and a window, and delivers everything in order, until somebody dies.
+//! A sender, gateways and a node, connected by streams without TCP. Each direction has a rate, a
+//! delay and a window, and delivers all data in order until an endpoint fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::set::{self as wire, Energy, Gateway};
 use bytes::{Bytes, BytesMut};
 
-/// How one gateway is reached, and how it reaches the node.
+/// How the sender reaches a gateway, and how the gateway reaches the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) wired_delay: Duration,
     pub(crate) wireless_delay: Duration,
-    /// Octets per second of the wireless half.
+    /// Rate of the wireless half in bytes per second.
     pub(crate) rate: u64,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn path(rate: u64, wireless_ms: u64) -> Path {
     Path { wired_delay: Duration::from_millis(10), wireless_delay: Duration::from_millis(wireless_ms), rate }
 }
 
-/// How a gateway dies.
+/// How a gateway fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Death {
     Silent,
@@ -39,7 +39,7 @@ enum Who {
     Node,
 }
 
-/// One end of a stream.
+/// One endpoint of a stream.
 type End = (Who, StreamId);
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ enum Event {
     Return(usize),
 }
 
-/// What one end has on its way to the other.
+/// Data in transit from one endpoint to the other.
 #[derive(Debug)]
 struct Half {
     peer: End,
@@ -63,11 +63,11 @@ struct Half {
     unsent: VecDeque<Bytes>,
     unsent_octets: u32,
     in_flight: u32,
-    /// What the other end offers.
+    /// The window of the other endpoint.
     window: u32,
     ending: bool,
     ended: bool,
-    /// What follows the first octets arrives then at the earliest.
+    /// Data after the first bytes arrives no earlier than this.
     stuck_until: Instant,
     begun: bool,
 }
@@ -79,17 +79,18 @@ pub(crate) struct World {
     pub(crate) node: Receiver,
     pub(crate) delivered: BytesMut,
     pub(crate) completed: Option<Instant>,
-    /// Calls of gateways.
+    /// Number of calls of gateways.
     pub(crate) dials: usize,
-    /// Calls of the node by the sender.
+    /// Number of calls of the node by the sender.
     pub(crate) requests: usize,
-    /// When a gateway was first called.
+    /// Time of the first call of a gateway.
     pub(crate) first_dial: Option<Instant>,
-    /// Whatever follows a request on its stream is lost, and repeated so that it arrives then.
+    /// Data after a request on its stream is lost and retransmitted, so that it arrives at this
+    /// time.
     pub(crate) copies_arrive: Instant,
-    /// The node's application takes that long for each piece that it is given.
+    /// Time that the node's application takes for each piece of data.
     pub(crate) reading_takes: Duration,
-    /// Until then it is at that.
+    /// The application is busy until this time.
     reads_until: Instant,
     paths: Vec<Path>,
     gateways: Vec<Gateway>,
@@ -150,13 +151,13 @@ impl World {
         }
     }
 
-    /// The node's owner has the first octets already.
+    /// The node's owner already has the first bytes.
     pub(crate) fn has(&mut self, octets: &[u8]) {
         self.delivered = octets.into();
     }
 
-    /// The sender is killed, and another started for the same transfer, which does not have the
-    /// file in memory. Whom it was connected to learns that at once.
+    /// Kills the sender and starts another one for the same transfer, without the file in memory.
+    /// Its peers notice at once.
     pub(crate) fn restart_sender(&mut self, file: Bytes, config: SenderConfig) {
         self.cut(Who::Sender);
         let node = NODE.parse().expect("an address");
@@ -165,14 +166,14 @@ impl World {
         self.sender = Sender::new(self.now, config, node, TransferId(7), elsewhere);
     }
 
-    /// The node is killed and started again: its owner has what was delivered.
+    /// Kills and restarts the node: its owner has the delivered bytes.
     pub(crate) fn restart_node(&mut self, mut config: ReceiverConfig) {
         config.gateways = self.gateways.clone();
         self.cut(Who::Node);
         self.node = Receiver::new(config);
     }
 
-    /// All streams of `who` are reset.
+    /// Resets all streams of `who`.
     fn cut(&mut self, who: Who) {
         let its = |end: &End| end.0 == who;
         self.events.retain(|_, event| match event {
@@ -196,12 +197,12 @@ impl World {
         self.push(at, Event::Die(gateway, death));
     }
 
-    /// A gateway that was killed is started again: it knows nothing of what was before.
+    /// Restarts a gateway, without any state.
     pub(crate) fn revive(&mut self, gateway: usize, at: Instant) {
         self.push(at, Event::Return(gateway));
     }
 
-    /// Runs until the sender has an outcome and everything has settled, or time is up.
+    /// Runs until the sender has an outcome and all messages are delivered, or until the limit.
     pub(crate) fn run(&mut self, limit: Duration) {
         let end = Instant::ZERO + limit;
         self.settle();
@@ -217,7 +218,7 @@ impl World {
         }
     }
 
-    /// Who lives and who did what, for a failure's message.
+    /// The state of all machines, for the message of a failure.
     pub(crate) fn describe(&self) -> String {
         let halves: Vec<_> =
             self.halves.iter().map(|(end, h)| (end, h.window, h.in_flight, h.unsent_octets)).collect();
@@ -264,7 +265,7 @@ impl World {
         self.report(end);
     }
 
-    /// Tells an end how its stream stands.
+    /// Reports the state of its stream to an endpoint.
     fn report(&mut self, end: End) {
         let Some(half) = self.halves.get(&end) else { return };
         let status = StreamStatus {
@@ -327,7 +328,7 @@ impl World {
         }
     }
 
-    /// Carries out what the machines want until they want nothing.
+    /// Carries out the machines' requests until there are none.
     fn settle(&mut self) {
         loop {
             let mut any = false;
@@ -429,7 +430,7 @@ impl World {
                 false => (Duration::from_secs(60), StreamClose::TimedOut),
             };
             self.push(self.now + after, Event::Closed(end, why));
-            // The dial is known to be open until then, to nobody's use.
+            // Until then the dialled stream exists but carries nothing.
             self.insert(end, end, delay, rate);
             return;
         }
@@ -465,7 +466,7 @@ impl World {
         self.halves.insert(end, half);
     }
 
-    /// Puts on the way what the window lets through, and the end after it.
+    /// Sends the data that the window permits, and then the end of the stream.
     fn send(&mut self, end: End) {
         loop {
             let now = self.now;
@@ -503,7 +504,7 @@ pub(crate) fn file(length: usize) -> Bytes {
     (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
 }
 
-/// A chunk as a session of the compact layout carries it.
+/// A chunk of a session in the compact layout.
 pub(crate) fn chunk(offset: u64, octets: &[u8]) -> Vec<u8> {
     let nowhere = "[::]:0".parse().expect("an address");
     let addresses = wire::PaperAddresses { intermediate: nowhere, last: nowhere };

@@ -15,7 +15,7 @@ use crate::deployed::world::*;
 /// Options that give a node the identity of the device.
 const DEVICE: [&str; 6] = ["--signers", "release.pub", "--vendor", "example.com", "--class", "sensor"];
 
-/// A node with a gateway, and the keys of two signers, of whom the node knows `release`.
+/// A node with a gateway, and the keys of two signers. The node knows the signer `release`.
 struct Site {
     folder: tempfile::TempDir,
     gateway: Daemon,

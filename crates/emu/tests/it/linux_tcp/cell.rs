@@ -1,6 +1,6 @@
-//! What is tried: every option on and off at each end, every condition, both versions of IP and
-//! every order of closing, each with either end as the one that opens; ECN and D-SACK, agreed on
-//! and refused; and `Config::modern()`.
+//! The test matrix: every option on and off at each end, every condition, both versions of IP and
+//! every order of closing, each opened by either end; ECN and D-SACK, negotiated and refused; and
+//! `Config::modern()`.
 
 use anabranch_core::tcp::{Config, EcnMode, RtoConfig, SackRole};
 use anabranch_core::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::watch::Options;
 
-/// Which end opens the connection.
+/// The end that opens the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opener {
     Kernel,
@@ -21,31 +21,31 @@ pub(crate) enum Opener {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     AtOnce,
-    /// We send on a connection that the kernel has closed for itself.
+    /// Our end sends after the kernel has closed its direction.
     KernelFirst,
-    /// The kernel sends on a connection that we have closed for ourselves.
+    /// The kernel sends after our end has closed its direction.
     OursFirst,
 }
 
-/// What the network does to packets, and how little the ends hold.
+/// Network conditions and buffer limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Condition {
     Plain,
-    /// Every hundredth packet is lost, every fiftieth back.
+    /// Every hundredth packet is lost, and every fiftieth in the other direction.
     Loss,
-    /// Some come late, some twice.
+    /// Some packets are late, some are duplicated.
     Reordering,
-    /// A few segments fill the receivers' buffers, and at first nobody reads.
+    /// A few segments fill the receive buffers, and initially nothing is read.
     SmallWindows,
     /// Queues mark packets.
     Marking,
-    /// Queues mark packets, and a filter drops SYNs that ask for ECN.
+    /// Queues mark packets, and a filter drops SYNs that request ECN.
     Filter,
     /// Queues mark packets, and the first SYN-ACK is lost.
     LostAnswer,
     /// Some packets arrive twice, in order.
     Duplication,
-    /// Some packets arrive so late that they are taken for lost.
+    /// Some packets are so late that they are taken for lost.
     Lateness,
     /// Packets are lost, late, duplicated and marked.
     Rough,
@@ -53,10 +53,10 @@ pub(crate) enum Condition {
     Long,
 }
 
-/// ECN of both ends.
+/// ECN settings of both ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ecn {
-    /// The sysctl `tcp_ecn`: 0 is off, 1 asks and agrees, 2 agrees.
+    /// The sysctl `tcp_ecn`: 0 is off, 1 requests and accepts, 2 accepts.
     pub(crate) kernel: u8,
     pub(crate) ours: EcnMode,
 }
@@ -80,7 +80,7 @@ pub(crate) struct Cell {
     pub(crate) ours: Options,
     pub(crate) ecn: Ecn,
     pub(crate) dsack: Dsack,
-    /// Our end has [`Config::modern`].
+    /// Our end uses [`Config::modern`].
     pub(crate) modern: bool,
 }
 
@@ -90,7 +90,8 @@ const NO_SACK: Options = Options { sack: false, ..ALL };
 const NO_STAMPS: Options = Options { timestamps: false, ..ALL };
 const NO_SCALING: Options = Options { window_scaling: false, ..ALL };
 
-/// The kernel's options, and ours. ECN and D-SACK are as [`Config::default`] and Linux have them.
+/// A cell with the kernel's options and ours. ECN and D-SACK have the defaults of Linux and
+/// [`Config::default`].
 const fn cell(
     opener: Opener,
     condition: Condition,
@@ -102,7 +103,7 @@ const fn cell(
     Cell { opener, condition, ip, order, kernel, ours, ecn, dsack, modern: false }
 }
 
-/// All that is tried.
+/// All cells.
 pub(crate) const CELLS: [Cell; 33] = {
     use Condition::{
         Duplication, Filter, Lateness, Long, Loss, LostAnswer, Marking, Plain, Reordering, Rough,
@@ -125,12 +126,12 @@ pub(crate) const CELLS: [Cell; 33] = {
         cell(Ours, Reordering, V4, AtOnce, (ALL, ALL)),
         cell(Ours, Reordering, V6, AtOnce, (NO_STAMPS, NONE)),
         cell(Ours, SmallWindows, V4, AtOnce, (ALL, ALL)),
-        // ECN is agreed on.
+        // ECN is negotiated.
         cell(Kernel, Marking, V6, AtOnce, (ALL, ALL)).ecn(1, Accept),
         cell(Kernel, Marking, V4, AtOnce, (ALL, ALL)).modern().ecn(1, Request),
         cell(Ours, Marking, V4, AtOnce, (ALL, ALL)).ecn(2, Request),
         cell(Ours, Marking, V6, AtOnce, (ALL, ALL)).modern().ecn(1, Request),
-        // ECN is refused, or not asked for; or the path drops what negotiates it.
+        // ECN is refused or not requested, or the path drops its negotiation.
         cell(Kernel, Marking, V4, AtOnce, (ALL, ALL)).ecn(1, Off),
         cell(Kernel, Marking, V6, AtOnce, (ALL, ALL)).ecn(2, Request),
         cell(Ours, Marking, V4, AtOnce, (ALL, ALL)).ecn(0, Request),
@@ -162,12 +163,12 @@ impl Cell {
         Self { dsack: Dsack { kernel, ours }, ..self }
     }
 
-    /// [`Config::modern`] reports duplicates and asks for ECN.
+    /// [`Config::modern`] reports duplicates and requests ECN.
     const fn modern(self) -> Self {
         Self { modern: true, ..self.dsack(true, true) }
     }
 
-    /// The end that opens asks for ECN.
+    /// True if the end that opens requests ECN.
     pub(crate) fn asks_for_ecn(&self) -> bool {
         match self.opener {
             Opener::Kernel => self.ecn.kernel == 1,
@@ -175,7 +176,7 @@ impl Cell {
         }
     }
 
-    /// The kernel, and our end, may send packets that can be marked.
+    /// Whether the kernel, and our end, may send ECN-capable packets.
     pub(crate) fn ecn_capable(&self) -> [bool; 2] {
         let answers = match self.opener {
             Opener::Kernel => self.ecn.ours != EcnMode::Off,
@@ -184,16 +185,16 @@ impl Cell {
         let both = self.asks_for_ecn() && answers;
         match (self.condition, self.opener) {
             (Condition::Filter, _) => [false; 2],
-            // Our end knows from the second SYN that the kernel has given up.
+            // The second SYN tells our end that the kernel has given up on ECN.
             (Condition::LostAnswer, Opener::Kernel) => [false; 2],
-            // The kernel goes by our first SYN. The second one forbids us to send ECT (RFC 3168
+            // The kernel follows our first SYN. Our second SYN forbids us to send ECT (RFC 3168
             // section 6.1.1).
             (Condition::LostAnswer, Opener::Ours) => [both, false],
             _ => [both; 2],
         }
     }
 
-    /// Bytes that each end sends.
+    /// Number of bytes that each end sends.
     pub(crate) fn octets(&self) -> usize {
         match self.condition {
             Condition::Marking | Condition::Filter | Condition::LostAnswer
@@ -210,7 +211,7 @@ impl Cell {
             | Condition::Long => 10_000_000,
         }
     }
-    /// What both ends offer.
+    /// The options that both ends offer.
     pub(crate) fn both(&self) -> Options {
         let Self { kernel, ours, .. } = self;
         Options {
@@ -220,22 +221,24 @@ impl Cell {
         }
     }
 
-    /// Octets that a receiver holds where it shall be few.
+    /// Receive buffer in bytes where it is limited.
     pub(crate) fn receive_buffer(&self) -> Option<u32> {
         (self.condition == Condition::SmallWindows).then_some(8192)
     }
 
-    /// How our end behaves.
+    /// Configuration of our end.
     pub(crate) fn tcp(&self) -> Config {
         let Self { ours, .. } = self;
         let base = if self.modern { Config::modern() } else { Config::default() };
         let rto = RtoConfig {
             initial: match self.condition {
-                // The second SYN, which does not ask, leaves before the kernel's second SYN-ACK.
+                // The second SYN, which does not request ECN, leaves before the kernel's second
+                // SYN-ACK.
                 Condition::Filter | Condition::LostAnswer if self.opener == Opener::Ours => {
                     Duration::from_millis(300)
                 }
-                // A machine that is busy must not turn the first SYN, which asks, into the second.
+                // On a busy machine, a short timeout could replace the first SYN, which requests
+                // ECN, by the second.
                 _ if self.ecn.ours == EcnMode::Request => Duration::from_secs(10),
                 _ => base.rto.initial,
             },
@@ -259,19 +262,19 @@ impl Cell {
     pub(crate) fn sysctls(&self) -> Value {
         json!({
             "tcp_ecn": self.ecn.kernel,
-            // A machine that is busy must not keep the kernel from asking.
+            // On a busy machine, the kernel must not stop requesting ECN.
             "tcp_ecn_fallback": u8::from([Condition::Filter, Condition::LostAnswer].contains(&self.condition)),
             "tcp_dsack": u8::from(self.dsack.kernel),
         })
     }
 
-    /// The kernel's congestion control in cells with ECN; `None` is its default. That may be BBR,
-    /// which ignores marks.
+    /// Congestion control of the kernel in cells with ECN; `None` is the default. The default may
+    /// be BBR, which ignores marks.
     pub(crate) fn congestion(&self) -> Option<&'static str> {
         self.ecn_capable()[0].then_some("reno")
     }
 
-    /// The network: one hop, fast, so that much can be carried.
+    /// The network: one fast hop, so that much data can be carried.
     pub(crate) fn scenario(&self, netns: &str) -> String {
         let ip = if self.ip == IpVersion::V4 { 4 } else { 6 };
         let link = match self.condition {
@@ -306,7 +309,7 @@ impl Cell {
     }
 }
 
-/// Each end has each option on and off, with each opener; and so have condition, version and order.
+/// Each end has each option on and off with each opener; so has every condition, version and order.
 #[test]
 fn nothing_is_tried_with_one_opener_only() {
     for opener in [Opener::Kernel, Opener::Ours] {

@@ -1,4 +1,4 @@
-//! Our end of a connection: sends octets, compares what comes with others, closes.
+//! Our end of a connection: sends bytes, compares received bytes, closes.
 
 use std::sync::mpsc::Sender;
 
@@ -11,31 +11,31 @@ use bytes::Bytes;
 
 use super::cell::{Opener, Order};
 
-/// How often it looks whether its connection has come to rest.
+/// Interval at which it checks whether its connection is at rest.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Where its connection has come to rest.
+/// The final state of its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rest {
     TimeWait,
     Closed(CloseReason),
 }
 
-/// What has become of our end.
+/// The result of our end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) received: usize,
-    /// The place of the first piece that differs.
+    /// Position of the first piece that differs.
     pub(crate) wrong: Option<usize>,
-    /// The peer has finished.
+    /// The peer has closed its direction.
     pub(crate) peer_closed: bool,
     pub(crate) rest: Option<Rest>,
     pub(crate) connections: usize,
-    /// The connection's figures when it was last looked at.
+    /// Statistics of the connection at the last check.
     pub(crate) info: Option<Info>,
 }
 
-/// Our end. It tells `at_rest` when all is over, TIME-WAIT apart.
+/// Our end. It sends its result to `at_rest` when everything except TIME-WAIT is over.
 pub(crate) struct Ours {
     pub(crate) tcp: Config,
     pub(crate) opener: Opener,
@@ -44,19 +44,19 @@ pub(crate) struct Ours {
     pub(crate) port: u16,
     pub(crate) outgoing: Bytes,
     pub(crate) expected: Bytes,
-    /// If not zero: it reads nothing until something has come, and then nothing more for so long.
+    /// If not zero: it does not read until data has arrived, and then waits for this time.
     pub(crate) stall: Duration,
     pub(crate) at_rest: Sender<Outcome>,
     pub(crate) state: Progress,
 }
 
-/// How far our end is.
+/// Progress of our end.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     id: Option<ConnId>,
     reading: bool,
     writing: bool,
-    /// What could be read when it looked last, as long as it does not read.
+    /// Readable bytes at the last check, while it does not read.
     readable: u32,
     outcome: Outcome,
 }

@@ -1,76 +1,76 @@
-//! What is seen on the wire: which options were offered and used, and whether a reset flew.
+//! Observations on the wire: options offered and used, and resets.
 
 use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::time::Instant;
 use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{Observer, Point};
 
-/// What one end has put on the wire.
+/// What one end has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) segments: u64,
-    /// What its SYN offered.
+    /// Options of its SYN.
     pub(crate) offered: Options,
-    /// What its other segments carried.
+    /// Number of later segments with each option.
     pub(crate) with_timestamps: u64,
     pub(crate) with_sack: u64,
     pub(crate) zero_windows: u64,
     /// Largest window field after the SYN.
     pub(crate) largest_window: u16,
     pub(crate) fins: u64,
-    /// Resets of a connection.
+    /// Number of resets of a connection.
     pub(crate) resets: u64,
-    /// Resets after it has heard that its FIN came: then it may know nothing of the connection any
-    /// more, and must answer a segment that was late so (RFC 9293 section 3.10.7.1). The peer has
-    /// all by then and is in TIME-WAIT.
+    /// Number of resets after its FIN was acknowledged. It may then have forgotten the connection
+    /// and must answer a late segment with a reset (RFC 9293 section 3.10.7.1). The peer has all
+    /// data by then and is in TIME-WAIT.
     pub(crate) resets_afterwards: u64,
-    /// Segments that acknowledge, or say by SACK to have, what had not come.
+    /// Number of segments that acknowledge, cumulatively or by SACK, data that had not arrived.
     pub(crate) false_claims: u64,
     pub(crate) ecn: SeenEcn,
     pub(crate) dsack: SeenDsack,
-    /// Behind the last octet that has come.
+    /// Sequence number after the last byte received.
     heard: Option<SeqNumber>,
-    /// Behind the last byte that it has sent.
+    /// Sequence number after the last byte sent.
     sent: Option<SeqNumber>,
-    /// Behind its FIN.
+    /// Sequence number after its FIN.
     end: Option<SeqNumber>,
-    /// The peer's acknowledgement of that has arrived.
+    /// True once the peer's acknowledgement of the FIN has arrived.
     end_acked: bool,
 }
 
 /// ECN of one end (RFC 3168).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SeenEcn {
-    /// SYNs and SYN-ACKs.
+    /// Number of SYNs and SYN-ACKs.
     pub(crate) syns: u64,
-    /// SYNs that ask for ECN.
+    /// Number of SYNs that request ECN.
     pub(crate) asks: u64,
-    /// SYN-ACKs that agree to it.
+    /// Number of SYN-ACKs that accept it.
     pub(crate) agrees: u64,
-    /// Segments with ECT or CE.
+    /// Number of segments with ECT or CE.
     pub(crate) capable: u64,
-    /// ECT segments without data, or with data that was sent before: both are forbidden (sections
+    /// Number of ECT segments without data or with retransmitted data: both are forbidden (sections
     /// 6.1.4 and 6.1.5).
     pub(crate) wrongly_capable: u64,
-    /// Segments with ECE after the handshake.
+    /// Number of segments with ECE after the handshake.
     pub(crate) echoes: u64,
-    /// Segments with an ECE that is not due, or without one that is. Exact only for our end: a
-    /// segment of the kernel may have left its TCP before the mark arrived there.
+    /// Number of segments with an ECE that is not due, or without one that is due. Exact only for
+    /// our end: a segment of the kernel may have left its TCP before the mark arrived there.
     pub(crate) wrong_echoes: u64,
-    /// Segments with CWR after the handshake.
+    /// Number of segments with CWR after the handshake.
     pub(crate) reduced: u64,
-    /// Segments with new data that have arrived with CE.
+    /// Number of segments with new data that arrived with CE.
     pub(crate) marks_heard: u64,
-    /// A mark has arrived, and no CWR since.
+    /// A mark has arrived, and no CWR since then.
     echo_due: bool,
 }
 
 /// D-SACK of one end (RFC 2883).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct SeenDsack {
-    /// Segments whose first block is a report of a duplicate.
+    /// Number of segments whose first SACK block reports a duplicate.
     pub(crate) reports: u64,
-    /// Segments with nothing but data that had arrived before. Exact where packets stay in order.
+    /// Number of segments with only data that had arrived before. Exact if packets stay in order.
     pub(crate) duplicates_heard: u64,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Options {
     pub(crate) window_scaling: bool,
 }
 
-/// Watches both ends, by the index of their node; packets that are no TCP segments are counted.
+/// Watches both ends, by node index; counts packets that are not TCP segments.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) ends: [Seen; 2],
@@ -173,7 +173,7 @@ impl Seen {
 }
 
 impl SeenEcn {
-    /// Data that has arrived for the first time.
+    /// Processes data that arrives for the first time.
     fn hear(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::CWR) {
             self.echo_due = false;

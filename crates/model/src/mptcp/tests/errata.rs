@@ -44,7 +44,7 @@ fn m6_the_mean_start_is_not_the_chain() {
     };
     rounds_to(mean(Rounding::Down).lost, "0.0022");
     assert!(mean(Rounding::Up).lost < exact.lost);
-    // For an even channel the two are one.
+    // For a constant channel both are equal.
     for busy in [0.0, 0.3, 1.0].map(Busy::Constant) {
         let exact = default_access(&busy, Reading::default());
         let start = StartPeriod::Mean(Rounding::Up);
@@ -73,7 +73,7 @@ fn m9_a_packet_is_served_once() {
     let wait = over(vec![node(10.0, 0.5)], Reading::default());
     let twice = over(vec![node(10.0, 0.5)], printed);
     rounds_to((twice.syn - wait.syn) * wait.forward[0].service, "1.000");
-    // Nobody else there: nothing to wait for.
+    // No other traffic, so nothing to wait for.
     assert_eq!(over(vec![node(0.0, 0.5)], Reading::default()).forward[0].wait, 0.0);
 }
 
@@ -81,7 +81,7 @@ fn m9_a_packet_is_served_once() {
 fn m10_a_node_serves_no_faster_than_its_channel_access() {
     let printed = Reading { service: Service::Transmission, ..Reading::default() };
     rounds_to(over(vec![node(10.0, 0.5)], printed).forward[0].service, "89.3");
-    // 15.97 periods of 1.08 ms, 1 ms, 140 octets, 13 octets.
+    // 15.97 periods of 1.08 ms, 1 ms, 140 bytes, 13 bytes.
     rounds_to(over(vec![node(10.0, 0.5)], Reading::default()).forward[0].service, "32.8");
 }
 
@@ -111,7 +111,7 @@ fn m12_octets_have_eight_bits() {
 fn m13_the_header_is_sent_once() {
     let printed = Reading { further: FurtherPacket::Printed, ..Reading::default() };
     let corrected = over(vec![node(0.0, 0.0)], Reading::default());
-    // 4.5 periods, the turnaround, 140 octets, the acknowledgement.
+    // 4.5 periods, the turnaround, 140 bytes, the acknowledgement.
     rounds_to(corrected.t_next, "0.0181");
     rounds_to(over(vec![node(0.0, 0.0)], printed).t_next - corrected.t_next, "0.0032");
     let once = Reading { burst: BurstWait::Once, ..Reading::default() };
@@ -144,7 +144,7 @@ fn m15_the_way_back_has_its_own_transmitters() {
 #[test]
 fn equations_8_and_9_add_up() {
     let travelled = over(vec![node(0.0, 0.5), multi_link(0.0)], Reading::default());
-    // 15.97 periods, 1 ms, 40 octets, 13 octets; then 40 octets at 10 Mbit/s.
+    // 15.97 periods, 1 ms, 40 bytes, 13 bytes; then 40 bytes at 10 Mbit/s.
     rounds_to(travelled.forward[0].total(), "0.02249");
     rounds_to(travelled.forward[1].total(), "0.000032");
     rounds_to(travelled.rtt(), "0.04504");

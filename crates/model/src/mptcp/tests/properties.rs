@@ -1,4 +1,4 @@
-//! What holds for all legal parameters.
+//! Properties that hold for all valid parameters.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ proptest! {
         prop_assert!((chain.lost - busy.powi(csma.max_backoffs as i32 + 1)).abs() < 1e-9);
     }
 
-    /// To the last bit: simulations rest on it.
+    /// Bit-identical, because simulations depend on it.
     #[test]
     fn what_is_computed_in_less_time_is_the_same(
         csma in csma(),
@@ -91,7 +91,7 @@ proptest! {
         prop_assert!(busier.packets >= all.packets - 1e-9 && busier.refused >= all.refused - 1e-12);
     }
 
-    /// Equation (6), where it can be computed as it stands.
+    /// Equation (6) where it can be evaluated as printed.
     #[test]
     fn the_sums_are_equation_6(arrivals in 0.1..0.9_f64, capacity in 1..30_i32) {
         let queue = Queue { arrivals, service: 1.0, capacity: Some(capacity as u32) };

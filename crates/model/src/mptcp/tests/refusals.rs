@@ -1,4 +1,4 @@
-//! What the models must not answer.
+//! Inputs that the models must refuse.
 
 use super::super::csma::{Csma, access, periods_at_constant};
 use super::super::queue::{Queue, occupied};

@@ -1,12 +1,12 @@
-//! The rules of CSMA-CA and of a queue played out with drawn numbers, without any of the models'
-//! code.
+//! Simulations of the rules of CSMA-CA and of a queue with random numbers, independent of the
+//! models' code.
 
 use super::super::csma::{Csma, access};
 use super::super::queue::{Queue, occupied};
 use super::super::*;
 use super::{Busy, calming};
 
-/// Numbers that look random and are the same in every run (SplitMix64).
+/// Pseudo-random numbers, equal in every run (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -18,7 +18,7 @@ impl Numbers {
         z ^ (z >> 31)
     }
 
-    /// 0 up to, not including, 1.
+    /// A number from 0 up to, not including, 1.
     fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -28,7 +28,7 @@ impl Numbers {
     }
 }
 
-/// Sums of a sample.
+/// Running sums of a sample.
 #[derive(Default)]
 struct Sample {
     count: f64,
@@ -61,7 +61,8 @@ fn samples() -> [Sample; 4] {
     std::array::from_fn(|_| Sample::default())
 }
 
-/// IEEE 802.15.4, 5.1.1.4: NB and BE count up until a clear assessment, or NB passes its limit.
+/// IEEE 802.15.4, 5.1.1.4: NB and BE increase until an assessment finds the channel clear, or NB
+/// exceeds its limit.
 fn attempt(draw: &mut Numbers, csma: &Csma, busy: &dyn Fn(u32) -> f64) -> (u32, bool) {
     let (mut nb, mut be, mut period) = (0, csma.min_be, 0);
     loop {
@@ -98,7 +99,7 @@ fn play(seed: u64, csma: &Csma, busy: &dyn Fn(u32) -> f64, chain: &csma::Access)
     if if_lost.count > 100.0 {
         if_lost.holds(chain.periods_if_lost.expect("it can be lost"), "N_bp of those lost");
     }
-    // The whole distribution: no period further off than one in a thousand of all attempts.
+    // The whole distribution: no period differs by more than one in a thousand of all attempts.
     for (drawn, p) in counts.iter().zip(&chain.won_at) {
         assert!((drawn / periods.count - p).abs() < 1e-3);
     }
@@ -134,7 +135,7 @@ fn the_chain_agrees_with_the_rules_where_business_comes_and_goes() {
     }
 }
 
-/// The chain that the paper prints does not: what M6 says is no matter of the sample.
+/// The chain that the paper prints disagrees: M6 is not a matter of the sample.
 #[test]
 fn the_printed_chain_does_not_agree_where_the_channel_calms_down() {
     let (csma, mut draw, mut won) = (Csma::default(), Numbers(21), Sample::default());
@@ -146,7 +147,7 @@ fn the_printed_chain_does_not_agree_where_the_channel_calms_down() {
     assert!((won.mean() - printed.won).abs() > 0.003, "{} against {}", won.mean(), printed.won);
 }
 
-/// A queue by its events. Each packet's wait is drawn to its successors', so means are taken of
+/// An event-driven queue. Consecutive waiting times are correlated, so means are taken over
 /// batches.
 #[test]
 fn the_queue_agrees_with_one_that_is_simulated() {
@@ -165,7 +166,7 @@ fn the_queue_agrees_with_one_that_is_simulated() {
                 while ends.front().is_some_and(|end| *end <= now) {
                     ends.pop_front();
                 }
-                // A Poisson process finds what is there at any time.
+                // A Poisson process samples the state at a typical time (PASTA).
                 present.add(ends.len() as f64);
                 let has_room = capacity.is_none_or(|k| ends.len() < k as usize);
                 full.add(f64::from(u8::from(!has_room)));

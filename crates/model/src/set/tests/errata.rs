@@ -15,9 +15,9 @@ fn totals(transfer: &Transfer) -> Vec<f64> {
     best_gateways(transfer).expect("legal parameters").options.iter().map(|option| option.total).collect()
 }
 
-/// 62 segments over one path; the errata do not say which. A difference of 0.5 s needs ten stalls
-/// of 50 ms (K = 11), which s = 2, W_0 = 1 give with W_sst = 8; 0.566 s then asks for 550 kbit/s at
-/// 81 octets.
+/// 62 segments over one path, which the errata do not specify. A difference of 0.5 s needs ten
+/// stalls of 50 ms (K = 11), which s = 2, W_0 = 1 and W_sst = 8 yield; 0.566 s then requires 550
+/// kbit/s at 81 bytes.
 fn ten_stalls() -> Transfer {
     let path = Path::new(0.010, 0.025, 550e3);
     let window = Window { ssthresh: 8.0, ..Window::default() };
@@ -84,8 +84,7 @@ fn s4_congestion_avoidance_counts_from_the_end_of_slow_start() {
     for k in 1..=12 {
         assert_eq!(corrected.transmission(k, 1.0), corrected.segments(k));
     }
-    // Four windows of slow start too many are counted as congestion avoidance: (7 - 2 - 1)/2
-    // segments.
+    // Four windows of slow start too many count as congestion avoidance: (7 - 2 - 1)/2 segments.
     assert_eq!((corrected.transmission(7, 1.0), printed.transmission(7, 1.0)), (8.0, 10.0));
 }
 
@@ -232,12 +231,12 @@ fn s13_the_corrected_law_is_a_mixture_of_erlang_laws() {
     };
     // One packet, ahead with probability 0.7: P = 0.3 + 0.7 (1 - e^(-tau/T)).
     rounds_to(law(1, 0.3, 2.0) - (0.3 + 0.7 * (1.0 - (-1.0_f64).exp())), "0.000000000");
-    // All ahead: the Erlang law of two stages at one mean time, 1 - 2/e.
+    // All ahead: the Erlang distribution of two stages at one mean time, 1 - 2/e.
     rounds_to(law(2, 0.0, 2.0), "0.264241");
-    // Nobody ahead: served at once. At tau = 0 only that mass is there.
+    // None ahead: served immediately. At tau = 0 only this point mass exists.
     rounds_to(law(5, 1.0, 0.0), "1.000000");
     rounds_to(law(3, 0.5, 0.0), "0.125000");
-    // Large queues stay numbers: 1000 packets of which 700 are ahead take 1400 s in the mean.
+    // Large queues stay finite: 1000 packets of which 700 are ahead take 1400 s on average.
     assert!((law(1000, 0.3, 1400.0) - 0.5).abs() < 0.02);
     let rising: Vec<f64> = (0..200).map(|t| law(20, 0.3, f64::from(t))).collect();
     assert!(rising.is_sorted());

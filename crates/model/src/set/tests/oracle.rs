@@ -1,5 +1,5 @@
-//! Equation (10) against a sender simulated window by window, the striping against exhaustive
-//! search.
+//! Compares equation (10) with a sender simulated window by window, and the striping with
+//! exhaustive search.
 
 use super::super::path::{Lane, receive_window};
 use super::super::striping::{Stripe, dynamic};
@@ -7,7 +7,7 @@ use super::super::windows::Windows;
 use super::super::*;
 use super::{paper, paper_path};
 
-/// Numbers that look random and are the same in every run (xorshift64*).
+/// Pseudo-random numbers, equal in every run (xorshift64*).
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,9 +23,8 @@ impl Numbers {
     }
 }
 
-/// A gateway that sends a share window by window against a clock, written without any of the
-/// model's code: a window begins when the one before is out and the ACK of that one's first `s`
-/// segments is in.
+/// A gateway that sends a share window by window, simulated without the model's code. A window
+/// begins when the previous one is sent and the ACK of its first `s` segments has arrived.
 fn simulated(path: &Path, window: &Window, receive: f64, segments: u64) -> f64 {
     let s = f64::from(window.segments_per_ack);
     let segment = 8.0 * f64::from(path.wireless_mss + path.wireless_overhead) / path.wireless_rate;
@@ -89,7 +88,8 @@ fn equation_10_equals_a_window_by_window_simulation() {
     }
 }
 
-/// The smallest finish time over all ways to divide `segments` among the stripes, by trying each.
+/// The smallest finish time over all divisions of `segments` among the stripes, by exhaustive
+/// search.
 fn exhaustive(stripes: &[Stripe], segments: u64, so_far: f64) -> f64 {
     let Some((first, rest)) = stripes.split_first() else {
         return if segments == 0 { so_far } else { f64::INFINITY };
@@ -168,15 +168,15 @@ fn a_useless_gateway_is_not_counted_as_best() {
 
 #[test]
 fn a_large_file_costs_no_more_than_a_small_one() {
-    // The windows have a closed tail: 10 GB through a window of one segment is answered at once.
+    // The tail of equal windows is computed in closed form: 10 GB through a window of one segment
+    // is fast.
     let transfer = Transfer { node_buffer: Some(81.0), ..paper(10_000_000_000, 3) };
     let answer = latency(&transfer, 3).expect("legal");
     assert!(answer.total > 1e10 * 8.0 / (3.0 * paper_path().wireless_rate));
 }
 
-/// When a relay that serves each segment in `next` seconds, first come first served, is through
-/// with what a sender of whole windows (1, 2, 4, ... up to `max`) hands it in `time` seconds a
-/// segment.
+/// When a relay that serves each segment in `next` seconds, in order of arrival, has finished. The
+/// sender hands it whole windows (1, 2, 4, ... up to `max`) at `time` seconds per segment.
 fn tandem(segments: u64, max: u64, time: f64, rtt: f64, next: f64) -> f64 {
     let (mut clock, mut free, mut window, mut sent) = (0.0, 0.0_f64, 1, 0);
     while sent < segments {

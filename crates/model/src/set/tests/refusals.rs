@@ -1,10 +1,10 @@
-//! What is nonsense is refused, with the quantity's name.
+//! Invalid input is refused with the name of the quantity.
 
 use super::super::background::{Queue, processing_time, queued_per_gateway, queueing_time, utilisation};
 use super::super::*;
 use super::paper;
 
-/// The refusal of a paper transfer with one change.
+/// The error of a paper transfer with one change.
 fn refusal(change: impl FnOnce(&mut Transfer)) -> String {
     let mut transfer = paper(5000, 2);
     change(&mut transfer);

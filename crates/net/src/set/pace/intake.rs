@@ -1,9 +1,9 @@
-//! What a gateway may read from its senders: seats for each node, and buckets for each node and for
-//! all of them.
+//! Limits what a gateway reads from its senders: seats for each node, and buckets for each node and
+//! for the mesh of all nodes.
 //!
-//! Whoever has something to read waits for its node's bucket behind the others of this node, and
-//! then, as the one of its node, for that of the mesh. So a node that waits for its own cap keeps
-//! no other waiting, and none reads twice while another waits.
+//! A seat with input waits in the queue of its node's bucket. The first of each node then waits in
+//! the queue of the mesh's bucket. A node that waits for its own limit therefore delays no other
+//! node, and no seat reads twice while another waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -13,14 +13,14 @@ use anabranch_core::time::{Duration, Instant};
 
 use super::Bucket;
 
-/// What a gateway's operator allows. Rates in bits per second.
+/// Limits set by the gateway's operator. Rates in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Caps {
-    /// To all nodes together.
+    /// Rate to all nodes together.
     pub(crate) mesh: Option<u64>,
-    /// To each node.
+    /// Rate to each node.
     pub(crate) node: Option<u64>,
-    /// Sessions of each node at once.
+    /// Number of simultaneous sessions per node.
     pub(crate) per_node: usize,
 }
 
@@ -42,7 +42,7 @@ struct Node {
     queue: Option<Queue>,
 }
 
-/// A bucket and who waits for it, in the order in which they came.
+/// A bucket and the seats that wait for it, in order of arrival.
 #[derive(Debug)]
 struct Queue {
     bucket: Bucket,
@@ -54,13 +54,13 @@ impl Queue {
         Self { bucket: Bucket::new(now, rate), waiting: VecDeque::new() }
     }
 
-    /// More wait than are served in ten seconds.
+    /// True if more seats wait than are served in ten seconds.
     fn is_congested(&self) -> bool {
         let turns = self.bucket.rate.saturating_mul(PATIENCE) / 8 / self.bucket.quantum();
         self.waiting.len() as u64 > turns
     }
 
-    /// Those in front of `ticket` who wait too; it waits from now on if it did not.
+    /// Number of seats that wait before `ticket`. Appends `ticket` if it did not wait yet.
     fn before(&mut self, ticket: u64) -> u64 {
         let found = self.waiting.iter().position(|waiting| *waiting == ticket);
         found.unwrap_or_else(|| {
@@ -69,11 +69,11 @@ impl Queue {
         }) as u64
     }
 
-    /// When `ticket` may come for `octets`; `None`: now.
+    /// When `ticket` may read `octets`; `None`: now.
     fn wait(&mut self, now: Instant, ticket: u64, octets: u64) -> Option<Instant> {
         let before = self.before(ticket);
         let at = self.bucket.when(now, octets * (before + 1));
-        // Those in front are about to come, or have gone.
+        // Seats ahead may read soon, or may be gone, so check again before the computed time.
         let wait = at.saturating_since(now);
         let at = if before > 0 { now + wait.min((wait / 2).max(GONE)).max(SOON) } else { at };
         (at > now).then_some(at)
@@ -94,10 +94,11 @@ impl Intake {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A seat for one more session of this node; `None` if there is no room.
+    /// Reserves a seat for another session of this node; `None` if there is no room.
     pub(crate) fn admit(&self, now: Instant, node: IpAddr) -> Option<Seat> {
         let mut state = self.state();
-        // A bucket that is not full is kept: whoever hangs up and calls again finds it as it was.
+        // A bucket that is not full is kept, so that a sender cannot get a full one by
+        // reconnecting.
         state.nodes.retain(|_, node| {
             node.sessions > 0 || node.queue.as_mut().is_some_and(|queue| !queue.bucket.is_full(now))
         });
@@ -118,19 +119,19 @@ impl Intake {
     }
 }
 
-/// One session's.
+/// The seat of one session.
 #[derive(Debug)]
 pub(crate) struct Seat {
     intake: Intake,
     node: IpAddr,
     ticket: u64,
-    /// It waits, and comes again then.
+    /// Set while the seat waits: when to ask again.
     due: Option<Instant>,
 }
 
 impl Seat {
-    /// There is something to read, `most` octets perhaps: so many may be read now. If none, it
-    /// waits for its turn until [`Seat::due`].
+    /// Asks to read up to `most` bytes and returns the number of bytes granted. If it is 0, the
+    /// seat waits for its turn until [`Seat::due`].
     pub(crate) fn ask(&mut self, now: Instant, most: u64) -> u64 {
         let mut state = self.intake.state();
         let State { mesh, nodes, .. } = &mut *state;
@@ -138,6 +139,8 @@ impl Seat {
         let mut queues = [node, mesh.as_mut()];
         let quanta = queues.iter().flatten().map(|queue| queue.bucket.quantum());
         let octets = quanta.chain([most]).min().unwrap_or(most);
+        // The mesh is asked only once the node's bucket grants, so that a seat that waits for its
+        // own node does not delay others.
         self.due = queues.iter_mut().flatten().find_map(|queue| queue.wait(now, self.ticket, octets));
         if self.due.is_some() {
             return 0;
@@ -150,7 +153,7 @@ impl Seat {
         octets
     }
 
-    /// Octets that were not there to be read.
+    /// Returns granted bytes that were not read.
     pub(crate) fn give_back(&mut self, octets: u64) {
         let mut state = self.intake.state();
         let State { mesh, nodes, .. } = &mut *state;
@@ -160,14 +163,14 @@ impl Seat {
         }
     }
 
-    /// It has nothing to read, or may not.
+    /// Leaves the queues: there is no input, or reading is not allowed.
     pub(crate) fn leave(&mut self) {
         if self.due.take().is_some() {
             self.intake.state().leave(self.node, self.ticket);
         }
     }
 
-    /// When it is to ask again.
+    /// When to ask again.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
@@ -192,11 +195,11 @@ impl Drop for Seat {
     }
 }
 
-/// Seconds for which somebody may have to wait for a turn.
+/// Longest wait for a turn, in seconds.
 const PATIENCE: u64 = 10;
-/// Whether those in front are still there is looked at no more often.
+/// Minimum interval between checks whether the seats ahead still wait.
 const GONE: Duration = Duration::from_millis(20);
-/// The timers' grain.
+/// Granularity of the timers.
 const SOON: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -211,8 +214,7 @@ mod tests {
         IpAddr::from([127, 0, 0, last])
     }
 
-    /// What each of the seats reads in `ms`, all always having something to read; the last ones are
-    /// asked first.
+    /// Bytes that each seat reads in `ms` if all always have input. The last seats ask first.
     fn read(seats: &mut [Seat], ms: u64) -> Vec<u64> {
         let mut sums = vec![0; seats.len()];
         for now in 0..ms {

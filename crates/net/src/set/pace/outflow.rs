@@ -1,7 +1,7 @@
-//! What a sender may hand to its gateways.
+//! Limits what a sender hands to its gateways.
 //!
-//! No stream is stalled: a session reports less room than its TCP has, and smaller segments, so
-//! that striping hands the rest to others.
+//! No stream is stalled. Instead, a session reports less room than its TCP has, and smaller
+//! segments, so that striping gives the remaining data to other sessions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,19 +15,20 @@ use super::{Bucket, quantum};
 #[derive(Debug)]
 pub(crate) struct Outflow {
     total: Option<Bucket>,
-    /// Bits per second to each gateway.
+    /// Rate limit per gateway in bits per second.
     each: Option<u64>,
     gateways: BTreeMap<SocketAddr, Bucket>,
-    /// The most octets in a chunk.
+    /// Largest chunk in bytes.
     unit: u64,
-    /// Whose turn it is where there is not one chunk for each.
+    /// Session whose turn it is if there is less than one chunk for each.
     turn: usize,
-    /// Somebody waits, and is to be looked at again then.
+    /// When waiting sessions must be checked again; `None` if none waits.
     due: Option<Instant>,
 }
 
 impl Outflow {
-    /// Bits per second in all and to each gateway; `None` without a cap.
+    /// Creates the buckets from the limits in bits per second, in total and per gateway. Returns
+    /// `None` if there is no limit.
     pub(crate) fn new(now: Instant, total: Option<u64>, each: Option<u64>) -> Option<Self> {
         let unit = total.into_iter().chain(each).map(quantum).min()?;
         let total = total.map(|rate| Bucket::new(now, rate));
@@ -39,7 +40,7 @@ impl Outflow {
         Some(self.gateways.entry(gateway).or_insert_with(|| Bucket::new(now, each)))
     }
 
-    /// Octets are handed to a gateway.
+    /// Accounts for bytes handed to a gateway.
     pub(crate) fn charge(&mut self, now: Instant, gateway: SocketAddr, octets: u64) {
         if let Some(bucket) = self.gateway(now, gateway) {
             bucket.charge(now, octets);
@@ -49,7 +50,7 @@ impl Outflow {
         }
     }
 
-    /// How the `index`th of `sessions` sessions stands with no more room than it may use.
+    /// Reduces the room in the status of session `index` of `sessions` to what it may use.
     pub(crate) fn restrain(
         &mut self,
         now: Instant,
@@ -63,13 +64,16 @@ impl Outflow {
             units = own.available(now) / unit;
             due = own.when(now, unit);
         }
+        // `turn` rotates which session comes first, so that a remainder of the total does not
+        // always go to the same one.
         let rank = (index + sessions - self.turn % sessions.max(1)) % sessions.max(1);
         if let Some(total) = &mut self.total {
             let all = total.available(now) / unit;
             let share = all / sessions.max(1) as u64;
             let part = share + u64::from(all % (sessions.max(1) as u64) > rank as u64);
             if part == 0 {
-                // With the next unit somebody has a turn; where there are no more to come, soon.
+                // With the next unit, some session has a turn. Without further units, check again
+                // soon.
                 due = due.max(total.when(now, (all + 1) * unit).min(now + TURN).max(now + SOON));
             }
             units = units.min(part);
@@ -81,17 +85,18 @@ impl Outflow {
         let more = u32::try_from(units.saturating_mul(unit)).unwrap_or(u32::MAX);
         StreamStatus {
             mss: status.mss.min(unit as u32),
+            // Bytes already handed over stay allowed; the limit applies to further bytes.
             peer_window: status.peer_window.min(waits.saturating_add(more)),
             ..status
         }
     }
 
-    /// When those who wait are to be looked at again.
+    /// When waiting sessions must be checked again.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// That time has come, perhaps.
+    /// True if waiting sessions must be checked now.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let due = self.due.is_some_and(|at| at <= now);
         if due {
@@ -102,9 +107,9 @@ impl Outflow {
     }
 }
 
-/// The timers' grain.
+/// Granularity of the timers.
 const SOON: Duration = Duration::from_millis(1);
-/// A turn that is not used lasts so long.
+/// A turn that is not used expires after this time.
 const TURN: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is said of it.
+//! Tests of failures and their reports.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -17,8 +17,8 @@ fn a_gateway_that_dies_costs_nothing_but_its_share() {
         let gateways = [gateway(V4), gateway(V4), gateway(V4)];
         let node = node(V4, &gateways.each_ref());
         let file = contents(6_000_000);
-        // The kernel would hold 60 MB: a busy machine may have all on its way before anything is
-        // reported.
+        // The kernel would hold 60 MB: on a busy machine everything may be in flight before
+        // anything is reported.
         let mut config = config(node.address);
         config.rate = Some(24_000_000);
         let mut killed_at = None;
@@ -70,7 +70,7 @@ fn nobody_at_the_nodes_address() {
     });
 }
 
-/// A gateway calls nobody whom no rule names, and its sender learns that.
+/// A gateway refuses destinations that no rule permits, and tells its sender.
 #[test]
 fn a_gateway_is_no_open_relay() {
     on_one_thread(async {
@@ -105,7 +105,7 @@ fn a_node_without_a_gateway_says_so() {
     });
 }
 
-/// What the disk has not taken was not delivered, whatever had arrived.
+/// Bytes that the disk has not accepted do not count as delivered, even if they arrived.
 #[test]
 fn a_sink_that_fails_is_no_delivery() {
     on_one_thread(async {
@@ -127,7 +127,7 @@ fn a_sink_that_fails_is_no_delivery() {
     });
 }
 
-/// All octets have arrived, and the end fails; the next sender in the queue is served after that.
+/// All bytes arrive, and finishing fails; the next sender in the queue is served after that.
 #[test]
 fn a_sink_that_fails_at_the_end_says_why_and_serves_the_next() {
     on_one_thread(async {
@@ -169,7 +169,7 @@ fn a_push_that_is_given_up_frees_the_node_at_once() {
     });
 }
 
-/// A push that ends with `failure`, which is not tried again, and another one of `octets` bytes to
+/// A push that ends with `failure` and is not retried, followed by another one of `octets` bytes to
 /// the same node.
 async fn failed_and_next(
     config: PushConfig,
@@ -196,11 +196,11 @@ async fn failed_and_next(
     tokio::time::timeout(Duration::from_secs(5), next).await.expect("at once").0
 }
 
-/// With keys, as everywhere here: the farewell has a handshake of its own.
+/// With keys, as in all tests here: closing needs a handshake of its own.
 #[test]
 fn a_push_that_fails_by_itself_frees_the_node_at_once() {
     on_one_thread(async {
-        // It knows no gateway.
+        // The node announces no gateway.
         let gateway = gateway(V4);
         let bare = node(V4, &[]);
         let mut via = config(bare.address);
@@ -212,7 +212,7 @@ fn a_push_that_fails_by_itself_frees_the_node_at_once() {
             let kept = bare.sink.look();
             assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
         }
-        // All its gateways are lost.
+        // All of its gateways are lost.
         let [lost, left] = [super::world::gateway(V4), gateway];
         let node = node(V4, &[&lost]);
         let mut first = config(node.address);
@@ -232,8 +232,7 @@ fn a_push_that_fails_by_itself_frees_the_node_at_once() {
     });
 }
 
-/// The chunk that cannot be read is begun on its session, and what follows would be taken for the
-/// file.
+/// The unreadable chunk has begun on its session, so any further bytes would be taken for the file.
 #[test]
 fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_there() {
     for gateways in [1, 3] {
@@ -259,7 +258,7 @@ fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_ther
                 assert!(kept.octets == contents(1_000));
                 assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
             }
-            // What was there of it is of the file.
+            // The bytes received so far belong to the file.
             let on_disk = tempfile::tempfile().expect("a temporary folder");
             (&on_disk).write_all(&file[..2_000_000]).expect("there is room");
             let mut push = Push::new(same.clone(), PushFile::OnDisk(on_disk, 3_000_000));
@@ -273,7 +272,7 @@ fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_ther
     }
 }
 
-/// A session whose node is not reached is over when its sender has hung up.
+/// A session whose node is unreachable ends when its sender disconnects.
 #[test]
 fn a_session_whose_node_is_gone_ends_as_unreachable_and_with_its_sender() {
     on_one_thread(async {
@@ -299,12 +298,12 @@ fn a_session_whose_node_is_gone_ends_as_unreachable_and_with_its_sender() {
     });
 }
 
-/// A sender that has filled its window while its gateway still calls the node, and hangs up.
+/// A sender that fills its window while its gateway still dials the node, and disconnects.
 #[test]
 fn a_sender_that_hangs_up_while_the_node_is_called_keeps_no_session() {
     use tokio::io::AsyncWriteExt;
     on_one_thread(async {
-        // A listener without room: further calls have no answer.
+        // A listener with a full queue: further connections get no answer.
         let deaf = tokio::net::TcpSocket::new_v4().expect("a socket");
         deaf.bind((V4, 0).into()).expect("a port");
         let deaf = deaf.listen(0).expect("it is bound");
@@ -331,7 +330,7 @@ fn a_sender_that_hangs_up_while_the_node_is_called_keeps_no_session() {
     });
 }
 
-/// Senders that connect and say nothing are reset, and those that are too many at once.
+/// Silent senders are reset, and so are senders above the limit.
 #[test]
 fn silent_and_surplus_senders_are_reset() {
     use tokio::io::AsyncReadExt;
@@ -356,13 +355,14 @@ fn silent_and_surplus_senders_are_reset() {
     });
 }
 
-/// A sink may take longer than a connection may be idle.
+/// A sink may take longer than the idle timeout of a connection.
 #[test]
 fn a_slow_sink_makes_the_sender_wait_and_no_more() {
     on_one_thread(async {
         let gateways = [gateway(V4), gateway(V4)];
         let node = node_with(V4, &gateways.each_ref(), |config| config.idle = time::Duration::from_secs(2));
-        // Longer than a node waits for a silent sender, which a busy machine may make of any.
+        // Longer than a node waits for a silent sender; on a busy machine any sender may be that
+        // slow.
         node.sink.look().pause = Duration::from_secs(5);
         let file = contents(20_000_000);
         let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;

@@ -1,9 +1,10 @@
-//! Goodput of SET through three gateways, of three plain TCP connections over the same paths at
-//! once, of the best of them alone, and of Linux's MPTCP, one after the other in one run.
+//! Goodput of SET through three gateways, compared with three simultaneous plain TCP connections
+//! over the same paths, with the best of them alone, and with Linux's MPTCP. All are measured one
+//! after the other in one run.
 //!
-//! The limits of the issue are held by `cargo xtask campaign deployed-goodput`, on a machine that
-//! has nothing else to do: what runs beside it takes more from programs than from the kernel's own
-//! TCP. As a test it is shorter, and wants half of them.
+//! `cargo xtask campaign deployed-goodput` enforces the full limits on an otherwise idle machine,
+//! since other load slows programs more than the kernel's own TCP. As a test the comparison is
+//! shorter, and requires half of the limits.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -23,32 +24,32 @@ use tokio::time::Instant;
 
 use super::world::*;
 
-/// How long the plain connections run, and about as long as a transfer takes; in the campaign some
-/// fifty times its opening and its end.
+/// Duration of the plain connections, similar to that of a transfer. In the campaign it is some
+/// fifty times as long as opening and closing a transfer.
 fn span() -> Duration {
     Duration::from_secs(if is_campaign() { 6 } else { 2 })
 }
 
-/// The limits count whole.
+/// True if the full limits apply.
 fn is_campaign() -> bool {
     std::env::var_os("ANABRANCH_GOODPUT").is_some()
 }
 
-/// Debian's default, whatever this host's is.
+/// Debian's default, regardless of the host's.
 const CUBIC: &str = "cubic";
 
-/// With a queue of 100 ms.
+/// A path with a queue of 100 ms.
 const fn path(kbit_per_s: u32, delay_ms: u64, loss: u32) -> Path {
     Path { kbit_per_s, delay: Duration::from_millis(delay_ms), queue: kbit_per_s / 8 * 100, loss }
 }
 
-/// What SET must be at least, as parts of the others.
+/// Lower limits of SET's goodput, as fractions of the others.
 struct Limits {
-    /// Of the plain connections together.
+    /// Of the sum of the plain connections.
     sum: f64,
-    /// Of the one on the first path, which is the best, alone; if that is asked for.
+    /// Of the plain connection on the first path, which is the best, alone; `None` if not compared.
     best: Option<f64>,
-    /// Of MPTCP; if that is asked for.
+    /// Of MPTCP; `None` if not compared.
     mptcp: Option<f64>,
 }
 
@@ -69,8 +70,8 @@ fn three_unequal_gateways_carry_what_three_connections_carry_where_packets_are_l
     compare("with loss", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
 }
 
-/// 1 Gbit/s beside 1 Mbit/s: the slow gateway may cost at most a twentieth of the time that the
-/// fast one takes alone.
+/// 1 Gbit/s next to 1 Mbit/s: the slow gateway may add at most a twentieth of the time that the
+/// fast one needs alone.
 #[test]
 fn a_slow_gateway_takes_no_time_from_a_fast_one() {
     let _guard = alone();
@@ -98,13 +99,13 @@ fn a_slow_gateway_takes_no_time_from_a_fast_one() {
     panic!("seconds through the fast gateway and through both, limit {limit}: {attempts:?}");
 }
 
-/// Other tests of goodput wait until this guard is dropped.
+/// Blocks other goodput tests until the guard is dropped.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What else runs on this machine can only take from either: the best of some attempts counts.
+/// Other load on the machine can only reduce goodput, so the best of several attempts counts.
 fn compare(name: &str, paths: &[Path], limits: &Limits) {
     let _guard = alone();
     let Some(paths) = Paths::open(paths) else { return };
@@ -146,7 +147,8 @@ fn compare(name: &str, paths: &[Path], limits: &Limits) {
     );
 }
 
-/// Octets that one connection on each of the first paths has brought within [`span`], all at once.
+/// Bytes delivered within [`span`] by one connection on each of the first paths, all at the same
+/// time.
 fn plain(paths: &Paths, number: usize) -> Vec<u64> {
     let listeners: Vec<TcpListener> = paths.far(|| {
         paths.addresses().take(number).map(|ip| TcpListener::bind((ip, 0)).expect("a port")).collect()
@@ -192,14 +194,14 @@ fn plain(paths: &Paths, number: usize) -> Vec<u64> {
     })
 }
 
-/// How many seconds so many octets take by MPTCP, from the call to the far end's word that all is
-/// there.
+/// Time in seconds to transfer `octets` bytes with MPTCP, from connecting to the final
+/// confirmation.
 fn multipath(paths: &Paths, octets: u64) -> f64 {
     let socket = || {
         let kind = (AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC);
         socket_with(kind.0, kind.1, kind.2, Some(ipproto::MPTCP)).expect("this kernel has it")
     };
-    // At all addresses: the connections of the other paths come to the same socket.
+    // Listens on all addresses, because the subflows on the other paths arrive at the same socket.
     let listener = paths.far(|| {
         let listener = socket();
         bind(&listener, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
@@ -239,8 +241,8 @@ fn multipath(paths: &Paths, octets: u64) -> f64 {
     })
 }
 
-/// Seconds that a file of `octets` bytes takes through the gateways of the first `gateways` paths,
-/// and each gateway's part of it.
+/// Time in seconds to transfer a file of `octets` bytes through the gateways of the first
+/// `gateways` paths, and the share of each gateway.
 fn set(paths: &Paths, gateways: usize, octets: usize) -> (f64, Vec<(u64, u32)>) {
     let (tell, told) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();

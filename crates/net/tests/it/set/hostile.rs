@@ -1,5 +1,4 @@
-//! Those who mean harm, while a good push goes on: what they are refused is counted, and the file
-//! arrives as it was.
+//! Tests with attackers during a push: refusals are counted, and the file arrives unchanged.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -37,7 +36,7 @@ fn impatient(mut config: PushConfig) -> PushConfig {
     config
 }
 
-/// What a gateway has refused so far.
+/// The refusals of a gateway so far.
 fn refused(gateway: &Running) -> RefusedCounters {
     let events = gateway.events.lock().unwrap_or_else(PoisonError::into_inner);
     events.iter().fold(RefusedCounters::default(), |sum, event| match event {
@@ -58,17 +57,18 @@ fn refused(gateway: &Running) -> RefusedCounters {
     })
 }
 
-/// What somebody on the way does to one direction of a connection.
+/// What an attacker on the path does to one direction of a connection.
 type Meddle = Box<dyn FnMut(&mut Vec<u8>) -> Then + Send>;
 
-/// What he does after it.
+/// What the attacker does afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Then {
     PassOn,
     HangUp,
 }
 
-/// Somebody on the way to `to`. For each connection `meddler` says what happens there and back.
+/// An attacker on the path to `to`. `meddler` defines its behaviour in both directions of each
+/// connection.
 struct Between {
     address: SocketAddr,
     task: JoinHandle<()>,
@@ -100,7 +100,7 @@ impl Drop for Between {
 async fn pass(near: TcpStream, far: TcpStream, [there, back]: [Meddle; 2]) {
     let (near_in, near_out) = near.into_split();
     let (far_in, far_out) = far.into_split();
-    // Whoever hangs up does so both ways.
+    // A disconnect applies to both directions.
     tokio::select! {
         () = one_way(near_in, far_out, there) => {}
         () = one_way(far_in, near_out, back) => {}
@@ -112,7 +112,7 @@ async fn one_way(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unp
     loop {
         let Ok(n) = from.read(&mut buffer).await else { return };
         if n == 0 {
-            // The other direction may have more.
+            // The other direction may have more data.
             let _ = to.shutdown().await;
             return std::future::pending().await;
         }
@@ -128,7 +128,7 @@ fn honest() -> Meddle {
     Box::new(|_| Then::PassOn)
 }
 
-/// Now and then something is changed, left out, said twice, put in, or cut off.
+/// Randomly changes, drops, repeats, inserts or cuts off bytes.
 fn malicious(seed: u64, percent: u64) -> Meddle {
     let mut random = Prng::new(seed);
     Box::new(move |octets| {
@@ -151,10 +151,10 @@ fn malicious(seed: u64, percent: u64) -> Meddle {
     })
 }
 
-/// What was said on each connection, in order.
+/// The recorded bytes of each connection, in order.
 type Tapes = Arc<Mutex<Vec<Arc<Mutex<Vec<u8>>>>>>;
 
-/// Somebody on the way who keeps what is said to `to`.
+/// An attacker on the path who records the bytes sent to `to`.
 async fn recorder(to: SocketAddr) -> (Between, Tapes) {
     let tapes = Tapes::default();
     let all = Arc::clone(&tapes);
@@ -170,7 +170,7 @@ async fn recorder(to: SocketAddr) -> (Between, Tapes) {
     (between.await, tapes)
 }
 
-/// Says something, and waits until the other end hangs up; what it has answered.
+/// Sends bytes and waits until the other end disconnects. Returns its answer.
 async fn say(to: SocketAddr, octets: &[u8]) -> Vec<u8> {
     let mut answer = Vec::new();
     let talk = async {
@@ -182,8 +182,7 @@ async fn say(to: SocketAddr, octets: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// While a push goes on, and before and after it, everything that was said in another is said
-/// again.
+/// During a push, and before and after it, everything recorded in another push is replayed.
 #[test]
 fn a_recorded_push_that_is_replayed_gets_nothing() {
     on_one_thread(async {
@@ -219,8 +218,8 @@ fn a_recorded_push_that_is_replayed_gets_nothing() {
                 }
                 for tape in &at_node {
                     let answer = say(node_at, tape).await;
-                    // A greeting is answered with keys that only the sender could use, and that is
-                    // all.
+                    // The answer to a greeting contains keys that only the sender can use, and
+                    // nothing else.
                     assert!(answer.len() <= 2 + 48, "{} octets", answer.len());
                 }
             }
@@ -241,8 +240,7 @@ fn a_recorded_push_that_is_replayed_gets_nothing() {
     });
 }
 
-/// A gateway that was started again knows no greetings: what is replayed comes to the node and no
-/// further.
+/// A restarted gateway remembers no greetings: replayed bytes reach the node and no further.
 #[test]
 fn what_is_replayed_to_a_new_gateway_ends_at_the_node() {
     on_one_thread(async {
@@ -269,8 +267,8 @@ fn what_is_replayed_to_a_new_gateway_ends_at_the_node() {
     });
 }
 
-/// Somebody on the way to one of two gateways: the file arrives. On the only way: it arrives, or
-/// the push fails.
+/// An attacker on the path to one of two gateways: the file arrives. On the only path: it arrives,
+/// or the push fails.
 #[test]
 fn whoever_meddles_on_the_way_changes_nothing() {
     on_one_thread(async {
@@ -313,24 +311,24 @@ fn whoever_meddles_on_the_way_changes_nothing() {
     });
 }
 
-/// What a gateway with a good key may do beside relaying.
+/// Attacks of a gateway with a valid key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lie {
-    /// It says that the session is open, and keeps everything.
+    /// Reports an open session, and drops everything.
     Swallow,
-    /// It introduces the session as another.
+    /// Announces the session under another number.
     Session,
-    /// As of another transfer.
+    /// Announces the session for another transfer.
     Transfer,
-    /// As one of more.
+    /// Announces more sessions than there are.
     Sessions,
-    /// It introduces it well, and then says something of its own.
+    /// Announces the session correctly, and then sends bytes of its own.
     Invent,
-    /// It says what no gateway may say to the sender.
+    /// Sends a message to the sender that no gateway may send.
     Babble,
 }
 
-/// A gateway that lies.
+/// A gateway that attacks.
 async fn liar(lie: Lie) -> KnownGateway {
     let listener = TcpListener::bind((V4, 0)).await.expect("a port");
     let address = listener.local_addr().expect("it is bound");
@@ -404,7 +402,7 @@ fn a_gateway_that_lies_costs_time_and_nothing_else() {
                 assert_eq!(outcome, Outcome::Delivered, "{lie:?}");
                 assert!(node.sink.look().octets == file, "{lie:?}");
             }
-            // Alone, it can only keep the file from coming.
+            // As the only gateway, it can only prevent the file from arriving.
             let config = impatient(PushConfig { via: vec![liar], ..config(node.address) });
             let (outcome, push) = run(Push::new(config, file.slice(1..)), |_| {}).await;
             assert!(matches!(outcome, Outcome::Failed(_)), "{lie:?}");
@@ -416,7 +414,7 @@ fn a_gateway_that_lies_costs_time_and_nothing_else() {
             let RefusedCounters { unasked, tampered, garbled, .. } = refused;
             let counted = match lie {
                 Lie::Swallow | Lie::Babble => 0,
-                // It may be the one before.
+                // The announced transfer may be the previous one, whose keys may still exist.
                 Lie::Transfer => unasked + tampered,
                 // There is no session 1 of 1.
                 Lie::Session => tampered + garbled,
@@ -428,24 +426,24 @@ fn a_gateway_that_lies_costs_time_and_nothing_else() {
     });
 }
 
-/// What somebody without a key says.
+/// Attacks without a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Attack {
     /// Nothing.
     Silence,
-    /// Noise without end.
+    /// Endless random bytes.
     Garbage,
-    /// A greeting that is not whole.
+    /// An incomplete greeting.
     HalfGreeting,
-    /// The beginning of a session, and no more.
+    /// The beginning of a JOIN, and no more.
     HalfJoin,
-    /// A greeting, an octet at a time: it takes longer than anybody waits for one.
+    /// A greeting sent one byte at a time, slower than any peer waits.
     Slowly,
-    /// A greeting of somebody unknown.
+    /// A greeting with an unknown key.
     Stranger,
-    /// A session of a transfer that nobody has asked for.
+    /// A session of a transfer that was not requested.
     Unasked,
-    /// It hangs up at once.
+    /// Disconnects immediately.
     Knock,
 }
 
@@ -460,7 +458,7 @@ const ATTACKS: [Attack; 8] = [
     Attack::Knock,
 ];
 
-/// Attacks once, until the other end hangs up.
+/// Attacks once, until the other end disconnects.
 async fn attack(to: SocketAddr, attack: Attack, seed: u64) -> Option<()> {
     let mut random = Prng::new(seed);
     let mut socket = TcpStream::connect(to).await.ok()?;
@@ -486,13 +484,13 @@ async fn attack(to: SocketAddr, attack: Attack, seed: u64) -> Option<()> {
         Attack::Unasked => socket.write_all(&join).await.ok()?,
         Attack::Knock => return None,
     }
-    // Whoever is not known hears nothing.
+    // A stranger gets no answer.
     let n = socket.read(&mut [0; 64]).await.ok()?;
     assert_eq!(n, 0, "{attack:?} was answered");
     None
 }
 
-/// Attacks in all ways, 5 at once each, until it is aborted.
+/// Attacks in all ways, five times each in parallel, until it is aborted.
 fn besiege(to: SocketAddr) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for (i, way) in ATTACKS.into_iter().cycle().take(5 * ATTACKS.len()).enumerate() {
@@ -510,7 +508,7 @@ fn besiege(to: SocketAddr) -> JoinSet<()> {
 #[test]
 fn a_siege_of_gateway_and_node_delays_nobody_for_long() {
     on_one_thread(async {
-        // A busy machine may let an honest sender wait for a second.
+        // On a busy machine an honest sender may have to wait for a second.
         let gateway = gateway_with(V4, |config| {
             config.allow = vec!["127.0.0.1:1-65535".parse().expect("a rule")];
             config.setsyn_timeout = time::Duration::from_secs(2);
@@ -542,12 +540,12 @@ fn a_siege_of_gateway_and_node_delays_nobody_for_long() {
     });
 }
 
-/// More callers than there is room for, none of whom says who it is: half of them say nothing, half
+/// More connections than the limit, none of which authenticates: half of them are silent, half send
 /// the beginning of a greeting.
 #[test]
 fn ten_thousand_who_say_nothing_make_way() {
     const CALLERS: usize = 10_000;
-    /// Sockets of ours that are open at once.
+    /// Number of our sockets that are open at the same time.
     const KEPT: usize = 300;
     on_one_thread(async {
         let gateway = gateway_with(V4, |config| {
@@ -559,7 +557,7 @@ fn ten_thousand_who_say_nothing_make_way() {
                 let mut held = VecDeque::new();
                 for i in 0..CALLERS / 2 {
                     if let Ok(Ok(socket)) = timeout(Duration::from_secs(5), TcpStream::connect(to)).await {
-                        // Those who say nothing at all wait in the kernel.
+                        // Silent connections wait in the kernel.
                         if i % 2 == 1 {
                             let _ = socket.writable().await;
                             let _ = socket.try_write(&[0xb0, 0, 96, 1, 2, 3]);
@@ -584,20 +582,21 @@ fn ten_thousand_who_say_nothing_make_way() {
         let (at_gateway, at_node) = (refused(&gateway), node.refused());
         println!("gateway: {at_gateway}; node: {at_node}");
         assert!(at_gateway.surplus > 1_000 && at_node.surplus > 1_000, "{at_gateway}; {at_node}");
-        // Whoever is good is served at once.
+        // An honest sender is served immediately.
         let next = run(Push::new(config(node.address), contents(1_000)), |_| {});
         let (outcome, _) = timeout(Duration::from_secs(5), next).await.expect("at once");
         assert_eq!(outcome, Outcome::Delivered);
     });
 }
 
-/// More callers at once than a gateway or a node lets be unknown, and than it accepts in one go.
+/// More simultaneous connections than a gateway or node accepts at a time or keeps unauthenticated.
 const BURST: u64 = 200;
-/// No caller is reset for its silence, however slow this machine is.
+/// No connection is reset for its silence, however slow the machine is.
 const UNHURRIED: time::Duration = time::Duration::from_secs(600);
 
-/// As many callers, each of which has said nothing or the beginning of a greeting. The kernel holds
-/// them until they are accepted, which needs the thread of this test: it does not wait here.
+/// Opens this many connections, each silent or with the beginning of a greeting. The kernel holds
+/// them until they are accepted, which needs the thread of this test, so this function must not
+/// wait.
 fn burst(to: SocketAddr) -> Vec<std::net::TcpStream> {
     let call = |i| {
         let mut socket = std::net::TcpStream::connect(to).expect("it listens");
@@ -609,7 +608,7 @@ fn burst(to: SocketAddr) -> Vec<std::net::TcpStream> {
     (0..BURST).map(call).collect()
 }
 
-/// An honest caller whose greeting is in the kernel before others call.
+/// An honest peer whose greeting is in the kernel before others connect.
 fn greet(to: SocketAddr, guard: &mut Guard) -> TcpStream {
     let mut socket = std::net::TcpStream::connect(to).expect("it listens");
     while let Some(octets) = guard.poll_transmit() {
@@ -619,8 +618,8 @@ fn greet(to: SocketAddr, guard: &mut Guard) -> TcpStream {
     TcpStream::from_std(socket).expect("a runtime")
 }
 
-/// What the other end says to an honest caller, until that is something for the machine or
-/// `is_enough`.
+/// Reads the answers to an honest peer until there is plaintext for the machine, or `is_enough` is
+/// true.
 async fn hear(socket: &mut TcpStream, guard: &mut Guard, is_enough: impl Fn(&Guard) -> bool) -> Bytes {
     let mut octets = [0; 1024];
     loop {
@@ -634,8 +633,8 @@ async fn hear(socket: &mut TcpStream, guard: &mut Guard, is_enough: impl Fn(&Gua
     }
 }
 
-/// A node reads what has arrived before it resets a caller for others, and a caller without a valid
-/// greeting makes way before one that has sent it.
+/// A node reads what has arrived before it resets a connection in favour of others. A connection
+/// without a valid greeting is reset before one that has sent it.
 #[test]
 fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
     on_one_thread(async {
@@ -645,7 +644,7 @@ fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
         let _first = burst(node.address);
         hear(&mut honest, &mut guard, Guard::is_proven).await;
 
-        // The node waits for the request, and more call meanwhile.
+        // The node waits for the request, while more connections arrive.
         let before = node.refused().surplus;
         let _second = burst(node.address);
         until(|| node.refused().surplus >= before + BURST).await;
@@ -672,7 +671,7 @@ fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
     });
 }
 
-/// A gateway reads what has arrived before it resets a sender for others.
+/// A gateway reads what has arrived before it resets a sender in favour of others.
 #[test]
 fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_gateway() {
     on_one_thread(async {
@@ -683,7 +682,7 @@ fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_gateway() {
         let destination = std::net::TcpListener::bind((V4, 0)).expect("a port");
         let destination =
             destination.local_addr().map(|address| (destination, address)).expect("it is bound");
-        // Without the greeting of a node there are no keys for a session.
+        // Session keys require an answered greeting of the node.
         let sender = keys::shown(keys::sender(), &keys::node());
         let (mut a, mut b) =
             (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(keys::who())));

@@ -1,4 +1,4 @@
-//! The keys of everybody in these tests.
+//! The keys used in these tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,17 +18,17 @@ pub(crate) fn node() -> SecretKey {
     SecretKey::from_octets([3; 32])
 }
 
-/// Somebody whom nobody knows.
+/// A key that no peer knows.
 pub(crate) fn stranger() -> SecretKey {
     SecretKey::from_octets([4; 32])
 }
 
-/// What `own` has to show to the node whose key is `node`.
+/// The sender keys of `own` for the node whose key is `node`.
 pub(crate) fn shown(own: SecretKey, node: &SecretKey) -> Arc<SenderKeys> {
     SenderKeys::new(own, Acquaintance::Known(node.public()), number)
 }
 
-/// Greetings are numbered upwards, whatever transfer they are for.
+/// Greeting numbers that rise across transfers.
 pub(crate) fn number() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     NUMBER.fetch_add(1, Ordering::Relaxed)
@@ -46,7 +46,7 @@ pub(crate) fn of_node(config: &mut NodeConfig) {
     config.who = Some(NodeKeys::new(who()));
 }
 
-/// Whom the node of these tests knows.
+/// The senders that the node of these tests accepts.
 pub(crate) fn who() -> WhoMay {
     WhoMay { own: Some(node()), senders: vec![sender().public()], shared: Vec::new() }
 }

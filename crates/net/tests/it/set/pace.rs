@@ -1,4 +1,4 @@
-//! Caps of gateways and senders, and gateways that have no room.
+//! Tests of rate limits of gateways and senders, and of gateways at their capacity.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::world::*;
 
-/// Bits per second.
+/// In bits per second.
 const MEGABIT: u64 = 1_000_000;
 
-/// A gateway to all of the loop device.
+/// A gateway that may relay to all loopback addresses.
 fn paced(change: impl FnOnce(&mut GatewayConfig)) -> Running {
     gateway_with(V4, |config| {
         config.allow = vec!["127.0.0.0/8:1-65535".parse::<Allow>().expect("a rule")];
@@ -22,7 +22,7 @@ fn paced(change: impl FnOnce(&mut GatewayConfig)) -> Running {
     })
 }
 
-/// Loop devices have addresses enough for several nodes.
+/// The loopback device has enough addresses for several nodes.
 fn host(last: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, last).into()
 }
@@ -31,7 +31,7 @@ fn octets_at(node: &Receiving) -> u64 {
     node.sink.look().octets.len() as u64
 }
 
-/// Starts a push that lasts, and waits until something has come.
+/// Starts a long push, and waits until bytes have arrived.
 async fn begin(node: &Receiving, change: impl FnOnce(&mut PushConfig)) {
     let mut config = config(node.address);
     change(&mut config);
@@ -40,19 +40,20 @@ async fn begin(node: &Receiving, change: impl FnOnce(&mut PushConfig)) {
     until(|| octets_at(node) > 0).await;
 }
 
-/// Bits per second that have come to each of the nodes since `start`, when they had `before`.
+/// Bits per second received by each node since `start`, when it had `before` bytes.
 fn rates(nodes: &[&Receiving], start: Instant, before: &[u64]) -> Vec<f64> {
     let seconds = start.elapsed().as_secs_f64();
     let come = nodes.iter().zip(before).map(|(node, before)| octets_at(node) - before);
     come.map(|octets| octets as f64 * 8.0 / seconds).collect()
 }
 
-/// Asserts that the rates in `parts`, each given with its cap, reach 0.88 of their caps within a
-/// second and a half, and never exceed them from `start` on, when nothing had come yet. A cap
-/// counts headers and records; the sender and the gateway may each have a burst of 50 ms. What else
-/// runs on this machine can only take from a rate, so the best of some attempts counts, unless none
-/// had the processor enough to tell. What it kept from this process then comes all at once: the
-/// caps are those of the whole time.
+/// Asserts that the rates in `parts`, each given with its limit, reach 0.88 of the limit within a
+/// second and a half, and never exceed it from `start` on, when nothing had arrived.
+///
+/// A limit includes headers and records; the sender and the gateway may each have a burst of 50 ms.
+/// Other load on the machine can only reduce a rate, so the best of several attempts counts, unless
+/// no attempt had enough processor time. Bytes delayed by other load arrive all at once afterwards,
+/// so the limits apply to the whole time.
 async fn expect_caps(nodes: &[&Receiving], start: Instant, parts: impl Fn(&[f64]) -> Vec<(f64, u64)>) {
     let shares =
         |rates: &[f64]| -> Vec<f64> { parts(rates).iter().map(|(rate, cap)| rate / *cap as f64).collect() };
@@ -133,7 +134,7 @@ fn gateways_with_different_caps_are_both_used() {
         let gateways = [6, 2].map(|rate| paced(|config| config.rate_mesh = Some(rate * MEGABIT)));
         let node = node(V4, &gateways.each_ref());
         let file = contents(1_500_000);
-        // What else runs on this machine can only take from the rate: the best of some attempts
+        // Other load on the machine can only reduce the rate, so the best of several attempts
         // counts.
         let (mut attempts, mut busy) = (Vec::new(), Busy::default());
         while attempts.len() < 5 {
@@ -156,7 +157,7 @@ fn gateways_with_different_caps_are_both_used() {
     });
 }
 
-/// One session for each node: the second push waits for room.
+/// One session per node: the second push waits for a free place.
 #[test]
 fn a_congested_gateway_is_called_again_and_carries_then() {
     on_one_thread(async {
@@ -175,7 +176,7 @@ fn a_congested_gateway_is_called_again_and_carries_then() {
         config.set.congestion_patience = time::Duration::from_secs(20);
         let (outcome, second) = run(Push::new(config, contents(50_000)), |_| {}).await;
         assert_eq!(outcome, Outcome::Delivered);
-        // The control stream is the first, and the session that was refused the second.
+        // Stream 0 is the control stream, and stream 1 the refused session.
         let streams: Vec<_> = second.sessions().map(|session| session.stream.0).collect();
         assert!(streams.len() == 1 && streams[0] > 1, "it was called again: {streams:?}");
         assert_eq!(first.await.expect("no panic").0, Outcome::Delivered);

@@ -1,4 +1,4 @@
-//! Transfers that are interrupted and go on, and nodes that are busy.
+//! Tests of interrupted transfers that resume, and of busy nodes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use anabranch_net::set::{Push, PushConfig};
 
 use super::world::*;
 
-/// A push that says which file it has.
+/// A push that announces the identity of its file.
 fn named(node: std::net::SocketAddr, digest: u8) -> PushConfig {
     let mut config = config(node);
     config.set.file = Some(FileIdentity { digest: [digest; 32], signature: None, discard: false });
@@ -37,7 +37,7 @@ fn a_push_that_was_cancelled_goes_on_where_it_was() {
     });
 }
 
-/// Its connections are reset without a word, as when it is killed.
+/// The connections are reset without a message, as when the process is killed.
 #[test]
 fn a_push_that_was_killed_joins_what_is_under_way() {
     on_one_thread(async {

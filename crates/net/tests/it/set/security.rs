@@ -1,4 +1,4 @@
-//! Keys, strangers, and those who meddle.
+//! Tests of keys, strangers and attackers.
 
 use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{Failure, Outcome, RefuseReason, TransferId};
@@ -71,18 +71,18 @@ fn strangers_reach_neither_node_nor_gateway() {
             assert!(said.contains("our key") || said.contains("reset"), "{said}");
         }
         assert_eq!(node.sink.look().begun, 0);
-        // Files too long to follow their request: those need no gateway.
-        // Somebody whom the node knows and the gateway does not.
+        // Files too long to follow their request, which would need no gateway. First, a sender that
+        // the node accepts and the gateway does not.
         let closed = gateway_with(V4, |config| {
             config.door =
                 Some(anabranch_secure::Doorkeeper::new(keys::gateway(), [keys::stranger().public()]));
             config.allow = vec!["127.0.0.1:1-65535".parse().expect("a rule")];
         });
-        // And somebody who stands where a gateway should be.
+        // An attacker in place of a gateway.
         let impostor = KnownGateway { key: Some(keys::stranger().public()), ..gateway.known() };
         let nameless = KnownGateway { key: None, ..gateway.known() };
         for via in [closed.known(), impostor, nameless] {
-            // The same transfer each time: another would find the node busy.
+            // The same transfer each time, since the node would be busy for another one.
             let config = as_who(keys::sender(), &keys::node());
             let config = PushConfig { via: vec![via], transfer: TransferId(u64::MAX), ..config };
             let (outcome, push) = run(Push::new(config, contents(2_000)), |_| {}).await;
@@ -95,7 +95,7 @@ fn strangers_reach_neither_node_nor_gateway() {
     });
 }
 
-/// More pushes than a node keeps keys for, all with the key of the push that runs.
+/// More pushes than a node keeps keys for, all with the key of the running push.
 #[test]
 fn pushes_that_wait_do_not_evict_the_keys_of_the_one_that_runs() {
     on_one_thread(async {

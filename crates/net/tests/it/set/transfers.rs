@@ -1,4 +1,4 @@
-//! Files that arrive.
+//! Tests of successful transfers.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use anabranch_net::set::{Push, PushFile};
 
 use super::world::*;
 
-/// A file through so many gateways; how many octets each session was given.
+/// Transfers a file through `gateways` gateways. Returns the bytes given to each session.
 async fn deliver(ip: IpAddr, octets: usize, gateways: usize) -> Vec<u64> {
     let gateways: Vec<Running> = (0..gateways).map(|_| gateway(ip)).collect();
     let node = node(ip, &gateways.iter().collect::<Vec<_>>());
@@ -46,8 +46,8 @@ fn a_small_file_opens_no_session() {
     });
 }
 
-/// Neither a table without gateways nor gateways that relay nowhere keep a small file from its
-/// node.
+/// A small file reaches its node without a gateway in the table, and with gateways that relay
+/// nowhere.
 #[test]
 fn a_small_file_needs_no_gateway() {
     on_one_thread(async {
@@ -87,7 +87,7 @@ fn one_file_after_the_other() {
     });
 }
 
-/// A node of 2 kB: its window is what decides.
+/// A node with a buffer of 2 kB, whose window limits the rate.
 #[test]
 fn a_small_node_is_not_overrun() {
     on_one_thread(async {
@@ -126,7 +126,7 @@ fn a_file_on_the_disk_is_read_when_it_is_sent() {
         let (outcome, push) = run(Push::new(config(node.address), again()), |_| {}).await;
         assert_eq!((outcome, push.unread().is_none()), (Outcome::Delivered, true));
         assert!(node.sink.look().octets == octets);
-        // Somebody cuts it while it is sent.
+        // The file is truncated while it is sent.
         file.set_len(1_000_000).expect("it is ours");
         let (outcome, push) = run(Push::new(config(node.address), again()), |_| {}).await;
         assert_eq!(outcome, Outcome::Failed(Failure::Cancelled));

@@ -1,4 +1,4 @@
-//! A node that keeps what it gets, gateways, and pushes to it.
+//! A node that keeps what it receives, gateways, and pushes to the node.
 
 use std::future::Future;
 use std::io;
@@ -16,29 +16,29 @@ use tokio::task::JoinHandle;
 
 use super::keys;
 
-/// Nothing here takes that long.
+/// Upper limit of any step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a sink was told.
+/// State of a sink.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) octets: Vec<u8>,
     pub(crate) begun: u32,
     pub(crate) finished: u32,
     pub(crate) abandoned: u32,
-    /// Of the file that has begun to come.
+    /// Digest of the current file.
     pub(crate) digest: Option<[u8; 32]>,
-    /// It takes nothing.
+    /// If set, the sink refuses every offer with this reason.
     pub(crate) refuses: Option<RefuseReason>,
-    /// It fails once it has so many octets.
+    /// The sink fails once it has this many bytes.
     pub(crate) fails_at: Option<usize>,
-    /// What it says to a whole file.
+    /// The error that finishing a file returns.
     pub(crate) end: Option<io::ErrorKind>,
-    /// It takes so long once, when it has 1 MB.
+    /// A single pause, once the sink has 1 MB.
     pub(crate) pause: std::time::Duration,
 }
 
-/// Keeps everything.
+/// A sink that keeps everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory(Arc<Mutex<Kept>>);
 
@@ -55,7 +55,7 @@ impl Sink for Memory {
         if let Some(reason) = kept.refuses {
             return Ok(Verdict::Refuse(reason, kept.octets.len() as u64));
         }
-        // Whoever says which file it is finds what came of it.
+        // A sender that announces its file can resume it.
         if offer.file.is_none() || offer.file.map(|file| file.digest) != kept.digest {
             kept.octets.clear();
         }
@@ -66,7 +66,7 @@ impl Sink for Memory {
     async fn write(&mut self, octets: Bytes) -> io::Result<()> {
         if self.look().octets.len() > 1_000_000 {
             let pause = std::mem::take(&mut self.look().pause);
-            // A sleep of no time is a millisecond.
+            // Sleeping for zero time takes a millisecond.
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
@@ -93,7 +93,7 @@ impl Sink for Memory {
     }
 }
 
-/// A gateway and what it has told.
+/// A gateway and the events that it has reported.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) task: JoinHandle<()>,
@@ -101,13 +101,13 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// As a table names it, with the key that it has in a world with keys.
+    /// The gateway as a table lists it, with its key in tests with keys.
     pub(crate) fn known(&self) -> KnownGateway {
         KnownGateway { address: self.address, key: Some(keys::gateway().public()) }
     }
 }
 
-/// A gateway that may call nodes at `ip`.
+/// A gateway that may relay to nodes at `ip`.
 pub(crate) fn gateway(ip: IpAddr) -> Running {
     gateway_with(ip, |config| {
         config.allow = vec![format!("[{ip}]:1-65535").parse::<Allow>().expect("a rule")];
@@ -128,7 +128,7 @@ pub(crate) fn gateway_with(ip: IpAddr, change: impl FnOnce(&mut GatewayConfig)) 
     Running { address, task, events }
 }
 
-/// A node and what it has told.
+/// A node and the events that it has reported.
 pub(crate) struct Receiving {
     pub(crate) address: SocketAddr,
     pub(crate) sink: Memory,
@@ -138,7 +138,7 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// What it has refused so far.
+    /// The refusals so far.
     pub(crate) fn refused(&self) -> RefusedCounters {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,7 +179,7 @@ pub(crate) fn node_with(
     Receiving { address, sink, task, events, refused }
 }
 
-/// The usual options.
+/// The default options.
 pub(crate) fn config(node: SocketAddr) -> PushConfig {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -188,7 +188,7 @@ pub(crate) fn config(node: SocketAddr) -> PushConfig {
     config
 }
 
-/// Runs a push to its outcome; `look` sees it after each step.
+/// Runs a push to its outcome; `look` is called after each step.
 pub(crate) async fn run(mut push: Push, mut look: impl FnMut(&Push)) -> (Outcome, Push) {
     let transfer = async {
         loop {
@@ -203,7 +203,7 @@ pub(crate) async fn run(mut push: Push, mut look: impl FnMut(&Push)) -> (Outcome
     (outcome, push)
 }
 
-/// Waits until something has happened, however long a loaded machine takes.
+/// Waits until `happened` returns true, however long a loaded machine takes.
 pub(crate) async fn until(mut happened: impl FnMut() -> bool) {
     let wait = async {
         while !happened() {

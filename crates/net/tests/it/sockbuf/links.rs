@@ -1,4 +1,4 @@
-//! Three paths of 50, 20 and 5 Mbit/s, one striped connection, and 2 MB.
+//! Three paths of 50, 20 and 5 Mbit/s, one striped connection, and a budget of 2 MB.
 
 use std::fmt;
 use std::net::{TcpListener, TcpStream};
@@ -23,29 +23,29 @@ use super::stripe::{Sink, Source, pattern};
 /// Kernel memory for all send queues.
 const BUDGET: u64 = 2_000_000;
 
-/// Rates, round trips, and queues of 100 ms.
+/// Rates and round-trip times; each path has a queue of 100 ms.
 const PATHS: [Path; 3] = [path(50_000, 10), path(20_000, 40), path(5_000, 100)];
 
 const fn path(kbit_per_s: u32, delay_ms: u64) -> Path {
     Path { kbit_per_s, delay: Duration::from_millis(delay_ms), queue: kbit_per_s / 8 * 100, loss: 0 }
 }
 
-/// All rates, bit/s. Of these 1448 in 1514 can be payload.
+/// Sum of all rates in bit/s. Of each 1514 bytes, 1448 can be payload.
 const SUM: f64 = 75e6;
 
-/// What is left out at the beginning, until buffers and windows have opened.
+/// Time ignored at the beginning, until buffers and windows have opened.
 const WARM_UP: Duration = Duration::from_millis(2500);
 const MEASURED: Duration = Duration::from_secs(3);
-/// How often the kernel is asked what it holds.
+/// Interval of reading the kernel's memory.
 const SAMPLE: Duration = Duration::from_micros(500);
 
-/// What has come of one arrangement.
+/// Result of one configuration.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
-    /// Payload after the warm-up, bit/s. In order it would not tell: what the slowest path has held
-    /// back comes in leaps.
+    /// Payload rate after the warm-up in bit/s, in any order: in-order delivery advances in jumps,
+    /// whenever the slowest path delivers.
     steady: f64,
-    /// Payload in order, from the beginning on.
+    /// In-order payload rate from the beginning in bit/s.
     overall: f64,
     peak: Peak,
     samples: u64,
@@ -53,14 +53,14 @@ struct Outcome {
     counters: Counters,
 }
 
-/// The most that all sockets together ever had, octets.
+/// Largest totals over all sockets in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
     /// SO_SNDBUF.
     limits: u64,
     /// `sk_wmem_queued`.
     queued: u64,
-    /// The larger of the two, of each socket.
+    /// Sum over the sockets of the larger of limit and queue.
     held: u64,
     /// SIOCOUTQ.
     payload: u64,
@@ -78,8 +78,8 @@ fn a_budget_holds_and_three_paths_are_full() {
         }
         outcome
     };
-    // What else runs on this machine can only take from the throughput: the best of some attempts
-    // counts. Each attempt must keep to the budget.
+    // Other load on the machine can only reduce throughput, so the best of several attempts counts.
+    // Each attempt must stay within the budget.
     let policy = Some(PolicyConfig::Pid(PidConfig { gains: Gains::DAMPED, ..PidConfig::paper() }));
     let full = |outcome: &Outcome| outcome.steady >= 0.9 * SUM;
     let mut attempts = vec![play("pid", policy, &[])];
@@ -87,7 +87,7 @@ fn a_budget_holds_and_three_paths_are_full() {
         attempts.push(play("pid", policy, &[]));
     }
     assert!(attempts.iter().any(full), "less than 90 % of {SUM} bit/s: {attempts:?}");
-    // As the paper has it: the interfaces say what they carry.
+    // As in the paper: the interfaces report their rates.
     let rates = PATHS.map(|path| f64::from(path.kbit_per_s) * 1e3);
     attempts.push(play("told", policy, &rates));
     play("atbt", Some(PolicyConfig::Atbt), &[]);
@@ -101,8 +101,8 @@ fn a_budget_holds_and_three_paths_are_full() {
     assert!(fixed.peak.limits <= 3 * 128_000 + 3 * LEAST_SEND_BUFFER, "{fixed:?}");
 }
 
-/// All of the budget is given out, and what is lost is sent again, in pieces that cost the kernel
-/// more. Short queues alone do not always lose: a sender that does not get the processor sends no
+/// The whole budget is assigned, and lost data is retransmitted in pieces that need more kernel
+/// memory. Short queues alone do not always cause losses: a sender without processor time sends no
 /// bursts.
 #[test]
 fn a_budget_holds_where_much_is_lost() {
@@ -112,14 +112,14 @@ fn a_budget_holds_where_much_is_lost() {
     println!("lossy   {all}");
     assert!(all.peak.held <= BUDGET, "{all:?}");
     assert!(all.retransmissions > 10, "{all:?}");
-    // It was put to the test.
+    // The budget was really used.
     assert!(all.peak.queued * 2 > BUDGET, "{all:?}");
 }
 
-/// Without a policy the kernel tunes. `bandwidths`: what the interfaces report, bit/s; if nothing,
-/// it is measured.
+/// Without a policy the kernel tunes the buffers. `bandwidths`: reports of the interfaces in bit/s;
+/// if empty, the bandwidth is measured.
 fn play(paths: &Paths, policy: Option<PolicyConfig>, bandwidths: &[f64]) -> Outcome {
-    // What else runs here takes from the throughput.
+    // Parallel tests would reduce throughput.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let listeners: Vec<TcpListener> =
@@ -127,14 +127,14 @@ fn play(paths: &Paths, policy: Option<PolicyConfig>, bandwidths: &[f64]) -> Outc
     let ports: Vec<_> = listeners.iter().map(|l| l.local_addr().expect("it is bound")).collect();
     let senders: Vec<TcpStream> =
         paths.near(|| ports.iter().map(|to| TcpStream::connect(to).expect("a way there")).collect());
-    // Debian's default; in a namespace only the host's default may be set for all.
+    // Debian's default, set per socket, because a namespace cannot change the default for all.
     for socket in &senders {
         set_tcp_congestion(socket, "cubic").expect("every kernel has it");
     }
     let receivers: Vec<TcpStream> = listeners.iter().map(|l| l.accept().expect("somebody").0).collect();
     let transfer = || {
-        // Both ends run here, and a buffer of one round trip is empty soon: an end that waits for a
-        // processor leaves the paths idle, which says nothing of the buffer.
+        // Both ends run here, and a buffer of one round trip drains quickly: an end that waits for
+        // a processor leaves the paths idle, which says nothing about the buffer.
         priority::real_time();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(transfer(senders, receivers, policy, bandwidths))
@@ -172,7 +172,7 @@ async fn transfer(
         move || {
             let (mut peak, mut samples) = (Peak::default(), 0);
             while stopped.recv_timeout(SAMPLE) == Err(RecvTimeoutError::Timeout) {
-                // One socket is asked after the other: what one gives to another meanwhile would
+                // Sockets are read one after the other; memory moved between them meanwhile would
                 // count twice.
                 let _still = tuner.lock().unwrap_or_else(PoisonError::into_inner);
                 peak.look(&sockets);
@@ -220,7 +220,7 @@ async fn transfer(
     }
 }
 
-/// When it is, and octets that have come by then: in any order, and in order.
+/// The time, and the bytes received by then: in any order, and in order.
 fn mark(sink: &Sink, clock: Clock) -> (Instant, [u64; 2]) {
     (clock.now(), [sink.arrived(), sink.in_order()])
 }

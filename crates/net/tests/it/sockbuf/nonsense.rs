@@ -1,4 +1,4 @@
-//! Bad input gets a clear error, or is ignored and counted, and nothing hangs.
+//! Tests of invalid input: it yields a clear error, or is ignored and counted, and nothing hangs.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::{OVERRUN, connected, tuner};
 
-/// What a socket has by itself: the least buffer, and its overrun.
+/// Memory of a socket outside the pool: the smallest buffer and the overrun.
 const OWN: u64 = LEAST_SEND_BUFFER + OVERRUN;
 const ALL: PolicyConfig = PolicyConfig::Fixed(u64::MAX);
 
@@ -46,13 +46,13 @@ fn a_budget_smaller_than_the_least_for_each() {
     let least = OWN + segment;
     let mut tuner = tuner(2 * least, ALL);
     let before = send_buffer(&third).unwrap();
-    // Together they do not fit, and none of them is touched.
+    // Together they do not fit, so none of them is added.
     let sockets = [Arc::clone(&first), Arc::clone(&second), Arc::clone(&third)];
     let error = tuner.add_striped(&sockets).unwrap_err();
     let said = format!("the least for each socket is {} octets, and the budget {}", 3 * least, 2 * least);
     assert_eq!(error.to_string(), said);
     assert_eq!((send_buffer(&first).unwrap(), tuner.totals().sockets), (before, 0));
-    // Two do, and have what there is; the third is refused, in either way.
+    // Two fit and use the whole budget; the third one is refused in both calls.
     let id = tuner.add(&first).unwrap();
     tuner.add(&second).unwrap();
     assert!(matches!(tuner.add(&third), Err(AddError::Full { needed, .. }) if needed == 3 * least));
@@ -82,7 +82,7 @@ fn what_is_no_connection() {
     tuner.step(at(0));
     tuner.remove(ConnectionId(9));
     assert_eq!(tuner.counters().pool.unknown, 1);
-    // All of the budget is there still.
+    // The whole budget is still available.
     let id = tuner.add(&here).unwrap();
     let (other, _peer) = connected();
     let twice = [Arc::clone(&other), Arc::clone(&other)];
@@ -125,7 +125,7 @@ fn a_socket_that_its_owner_drops() {
     let half = send_buffer(&first).unwrap();
     assert!(half < 600_000, "{half}");
     drop(second);
-    // The tuner has kept no descriptor of it: the peer sees the end.
+    // The tuner holds no descriptor of the socket: the peer sees the end of the stream.
     assert_eq!(std::io::Read::read(&mut peer, &mut [0]).unwrap(), 0);
     tuner.step(at(500));
     assert_eq!((tuner.counters().dropped, tuner.totals().sockets), (1, 1));
@@ -145,7 +145,7 @@ fn a_connection_that_the_peer_resets() {
     assert_eq!((tuner.counters().closed, tuner.totals().sockets), (1, 1));
     tuner.report(id, 1, 5e6);
     assert_eq!(tuner.counters().bad_reports, 1);
-    // An interface that returns has a new number.
+    // An interface that returns gets a new number.
     let (third, _c) = connected();
     assert_eq!(tuner.attach(id, &third).unwrap(), 2);
     drop((first, third));
@@ -157,14 +157,14 @@ fn a_connection_that_the_peer_resets() {
     );
 }
 
-/// A descriptor that somebody closes although it is borrowed.
+/// A descriptor that is closed although it is borrowed.
 struct Torn(RawFd);
 
 impl AsFd for Torn {
     #[expect(unsafe_code, reason = "what must not happen is what is tried")]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: none. The number is so high that nobody else gets it meanwhile, so the kernel
-        // answers EBADF.
+        // SAFETY: none. The number is so high that no other descriptor gets it meanwhile, so the
+        // kernel returns EBADF.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }
@@ -179,7 +179,7 @@ fn a_descriptor_that_is_closed_under_the_tuner() {
     tuner.add(&torn).unwrap();
     tuner.add(&other).unwrap();
     drop(duplicate);
-    // A size for a socket that is gone, and a look at it.
+    // A size for a removed socket, and a reading of it.
     tuner.step(at(0));
     assert_eq!((tuner.counters().unreadable, tuner.totals().sockets), (1, 1));
     tuner.step(at(500));

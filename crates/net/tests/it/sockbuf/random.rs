@@ -1,4 +1,5 @@
-//! Whatever happens to a few sockets: the kernel is asked after each step what it holds for them.
+//! Random operations on a few sockets. After each step, the test checks the memory that the kernel
+//! holds for them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +15,7 @@ use super::{OVERRUN, connected, tuner};
 
 const STEPS: usize = 1500;
 
-/// A socket that the tuner holds, and its peer.
+/// A socket in the tuner, and its peer.
 struct Held {
     id: ConnectionId,
     near: Arc<TcpStream>,
@@ -26,7 +27,7 @@ struct World {
     held: Vec<Held>,
     now: Instant,
     budget: u64,
-    /// Sockets came `early`, and since then others have not drained so far.
+    /// True if sockets were added `early` and others have not drained since.
     pardoned: bool,
     early: u64,
     prng: Prng,
@@ -79,7 +80,7 @@ impl World {
             }
             (2, Some(i)) => drop(self.held.swap_remove(i)),
             (3..8, Some(i)) => {
-                // Until nothing more goes in.
+                // Until the socket accepts no more.
                 let octets = vec![0; 1 + self.prng.below(100_000) as usize];
                 while self.held[i].near.as_ref().write(&octets).is_ok() {}
             }
@@ -110,7 +111,7 @@ impl World {
         let early = self.tuner.counters().early;
         self.pardoned |= early > self.early;
         self.early = early;
-        // As soon as all could fill their queues, nobody is pardoned.
+        // Once all queues fit into the budget, the exception ends.
         self.pardoned &= held > self.budget;
         assert!(self.pardoned || queued <= self.budget, "{when}: {queued} of {}", self.budget);
     }

@@ -1,6 +1,5 @@
-//! One stream of octets over several TCP connections, as simply as that can be: whichever socket
-//! has room takes the next chunk, and the other end puts them in order. SET does more; what is
-//! tested here are the buffers below.
+//! A minimal stream over several TCP connections: the first writable socket takes the next chunk,
+//! and the receiver reorders. SET does more; these tests concern the buffers below.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,21 +10,21 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// Octets of a chunk.
+/// Size of a chunk in bytes.
 const CHUNK: usize = 8192;
-/// Each chunk begins with its place in the stream.
+/// Each chunk begins with its position in the stream.
 const HEADER: usize = 8;
-/// Octets of the stream come again after so many: no multiple of a chunk.
+/// Period of the stream's content in bytes; not a multiple of the chunk size.
 const CYCLE: usize = 65_521;
 
-/// The sender's end.
+/// The sending end.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     next: AtomicU64,
     stopped: AtomicBool,
 }
 
-/// The receiver's end.
+/// The receiving end.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     arrived: AtomicU64,
@@ -33,7 +32,7 @@ pub(crate) struct Sink {
     early: Mutex<BTreeMap<u64, u64>>,
 }
 
-/// What the stream consists of.
+/// Content of the stream.
 pub(crate) fn pattern() -> Arc<[u8]> {
     (0..CYCLE + CHUNK).map(|i| (((i % CYCLE) * 2_654_435_761) >> 11) as u8).collect()
 }
@@ -44,22 +43,22 @@ fn chunk(pattern: &[u8], at: u64) -> &[u8] {
 }
 
 impl Source {
-    /// No chunk is begun any more.
+    /// Stops beginning new chunks.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Octets that were given to sockets.
+    /// Number of bytes passed to sockets.
     pub(crate) fn sent(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Chunks on one socket, until stopped.
+    /// Sends chunks on one socket until stopped.
     pub(crate) async fn send(&self, socket: Arc<TcpStream>, pattern: Arc<[u8]>) -> io::Result<()> {
         let mut octets = [0; HEADER + CHUNK];
         while !self.stopped.load(Ordering::Relaxed) {
-            // The chunk is taken when there is room for it: a slow path shall not hold what a fast
-            // one could have sent.
+            // The chunk is taken only when the socket has room, so that a slow path does not hold a
+            // chunk that a fast one could have sent.
             socket.writable().await?;
             let at = self.next.fetch_add(CHUNK as u64, Ordering::Relaxed);
             octets[..HEADER].copy_from_slice(&at.to_be_bytes());
@@ -80,17 +79,17 @@ impl Source {
 }
 
 impl Sink {
-    /// Octets that have come in order.
+    /// Number of bytes received in order.
     pub(crate) fn in_order(&self) -> u64 {
         self.in_order.load(Ordering::Relaxed)
     }
 
-    /// Octets that have come.
+    /// Number of bytes received.
     pub(crate) fn arrived(&self) -> u64 {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// What comes by one socket, to its end.
+    /// Receives from one socket until its end.
     pub(crate) async fn receive(&self, mut socket: TcpStream, pattern: Arc<[u8]>) -> io::Result<()> {
         let mut octets = [0; HEADER + CHUNK];
         loop {

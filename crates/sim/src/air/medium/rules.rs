@@ -1,29 +1,29 @@
-//! What decides over frames that overlap, as numbers.
+//! Numeric rules for overlapping frames.
 
 use crate::air::modulation::Coding;
 use crate::air::propagation::{Capture, CcaMode, Propagation};
 use crate::math::from_decibels;
 
-/// What decides over frames that overlap.
+/// Rules for overlapping frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rules {
     Disk {
         /// Least ratio of powers with which a frame survives; infinite without capture.
         survives: f64,
-        /// Least ratio with which a receiver that is locked on nothing locks on a frame amid other
-        /// signals.
+        /// Least ratio with which an unlocked receiver locks on a frame among other signals.
         joins: f64,
         /// Least ratio with which a later frame takes over a receiver.
         takes: f64,
-        /// In metres, where powers are inverse distances; `None` where they are milliwatts.
+        /// In metres, if powers are inverse distances; `None` if they are milliwatts.
         range: Option<f64>,
     },
-    /// All of these numbers are ratios of powers, or milliwatts.
+    /// All values are ratios of powers, or milliwatts.
     Sinr {
         noise: f64,
         locks: f64,
         takes: f64,
-        /// Least ratio to all interference with which a frame survives; 0 if there is none.
+        /// Least ratio to all interference with which a frame survives; 0 without co-channel
+        /// rejection.
         rejects: f64,
         busy: f64,
         coding: Coding,

@@ -26,7 +26,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 #[test]
 fn distances_in_rectangles_are_those_of_the_literature() {
     let of = |width, height| Area { corner: Position::default(), width, height }.mean_distance();
-    // (2 + sqrt 2 + 5 ln(1 + sqrt 2)) / 15 of the unit square.
+    // (2 + sqrt 2 + 5 ln(1 + sqrt 2)) / 15 for the unit square.
     assert!((of(1.0, 1.0) - 0.521_405_433_164_720_7).abs() < 1e-12);
     // A line: a third of its length.
     assert!((of(3000.0, 0.01) / 1000.0 - 1.0).abs() < 1e-4);
@@ -46,8 +46,9 @@ fn a_leg_is_walked_at_its_speed() {
 
 #[test]
 fn random_waypoint_is_stationary_from_its_start() {
-    // Navidi and Camp: of those that move, the speed's density falls as 1/v, so that its mean is (b -
-    // a) / ln(b / a); those that pause are as many as the mean pause is of the mean cycle.
+    // Navidi and Camp: the density of the speed of moving stations falls as 1/v, so its mean is
+    // `(b - a) / ln(b / a)`. The fraction of pausing stations is the mean pause over the mean
+    // cycle.
     let plan = waypoint(1.0, 20.0, 30);
     let motion = Motion::RandomWaypoint(plan);
     let cycle = AREA.mean_distance() * (20.0f64.ln() / 19.0);
@@ -65,8 +66,8 @@ fn random_waypoint_is_stationary_from_its_start() {
 
 #[test]
 fn from_even_places_random_waypoint_slows_down() {
-    // Even places and speeds are not stationary: the mean speed is 10.5 m/s at first, and 6.34 m/s
-    // in the end.
+    // Uniform positions and speeds are not stationary: the mean speed is 10.5 m/s at first, and
+    // 6.34 m/s in the end.
     let motion = Motion::RandomWaypoint(waypoint(1.0, 20.0, 0));
     let mut random = stream("places");
     let start = |i| Mover::new(&motion, Some(AREA.draw(&mut random)), stream(&format!("node {i}")));
@@ -83,14 +84,14 @@ fn with_a_least_speed_of_0_the_mean_speed_goes_to_0() {
         (0..2000).map(|i| Mover::new(&motion, Some(AREA.corner), stream(&format!("node {i}")))).collect();
     let mut speed = |seconds| mean(movers.iter_mut().map(|mover| mover.leg_at(after(seconds)).speed()));
     let speeds = [0.0, 100.0, 1000.0, 10_000.0].map(&mut speed);
-    // Yoon, Liu and Noble: it halves long before 1000 s, and goes on falling.
+    // Yoon, Liu and Noble: it halves long before 1000 s, and continues to fall.
     assert!((speeds[0] / 10.0 - 1.0).abs() < 0.05, "{speeds:?}");
     assert!(speeds.windows(2).all(|pair| pair[1] < 0.85 * pair[0]), "{speeds:?}");
     assert!(speeds[2] < 5.0, "{speeds:?}");
 }
 
-/// Shares of movers in the middle and in the outer strips of a rectangle, each of a fifth of its
-/// width, and of all its height.
+/// Fractions of the movers in the middle strip and in the outer strips of a rectangle, each a fifth
+/// of its width and of full height.
 fn strips(movers: &mut [Mover], times: impl Iterator<Item = f64> + Clone) -> [f64; 2] {
     let mut counts = [0.0; 2];
     let mut all = 0.0;
@@ -110,7 +111,7 @@ fn strips(movers: &mut [Mover], times: impl Iterator<Item = f64> + Clone) -> [f6
 fn nodes_are_denser_in_the_middle() {
     // On a line of length 1 the density without pause is 6 x (1 - x) (Bettstetter, Resta, Santi
     // 2003, theorem 1): 0.296 in the middle fifth, and 0.056 in the two outer tenths. With pause it
-    // is a mixture with the even one.
+    // is a mixture with the uniform density.
     let line = Area { height: 0.01, ..AREA };
     for pause in [0, 200] {
         let plan = RandomWaypoint { area: line, ..waypoint(5.0, 15.0, pause) };
@@ -125,8 +126,8 @@ fn nodes_are_denser_in_the_middle() {
 
 #[test]
 fn gauss_markov_is_autoregressive() {
-    // Far from all edges: speeds have the mean and the deviation, from the start, and a correlation
-    // of memory^k after k steps.
+    // Far from all edges, speeds have the mean and the standard deviation from the start, and a
+    // correlation of memory^k after k steps.
     let wide = Area { corner: Position::new(-5e6, -5e6), width: 1e7, height: 1e7 };
     let plan = GaussMarkov {
         area: wide,
@@ -151,7 +152,8 @@ fn gauss_markov_is_autoregressive() {
         let together = mean(speeds.iter().map(|all| (all[0] - 8.0) * (all[k] - 8.0))) / (1.5 * 1.5);
         assert!((together - 0.8f64.powi(k as i32)).abs() < 0.07, "{together} after {k}");
     }
-    // Directions keep to the mean one, drawn evenly: the mean of all is nowhere, each one gets far.
+    // Directions keep close to the mean one, which is drawn uniformly: the mean position of all
+    // stays at the origin, but each one gets far away.
     let mut ends: Vec<Position> = Vec::new();
     for i in 0..3000 {
         ends.push(starts(i).place(after(2000.0)));
@@ -232,7 +234,7 @@ fn movements_of_ns2_are_read() {
     for (seconds, x, y) in [(0.0, 10.0, 20.0), (1.0, 10.0, 20.0), (2.0, 20.0, 20.0), (3.0, 30.0, 20.0)] {
         assert_eq!(at(0, seconds), Position::new(x, y), "at {seconds} s");
     }
-    // The second way begins before the first one has ended, and takes 20 s.
+    // The second leg begins before the first one has ended, and takes 20 s.
     assert_eq!(at(0, 13.0), Position::new(30.0, 70.0));
     assert_eq!(at(0, 24.0), Position::new(30.0, 120.0));
     // A speed of 0 stops a node.

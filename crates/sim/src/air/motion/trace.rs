@@ -1,4 +1,4 @@
-//! Movements of ns-2: what `setdest` and BonnMotion write.
+//! Movement files of ns-2, as written by `setdest` and BonnMotion.
 //!
 //! ```text
 //! $node_(0) set X_ 83.36
@@ -6,9 +6,9 @@
 //! $ns_ at 2.0 "$node_(0) setdest 90.44 44.89 1.37"
 //! ```
 //!
-//! A node goes straight to the place, at the speed in metres per second, and stays there; a later
-//! line takes it from where it is then. A speed of 0 stops it. Lines of `$god_` and comments mean
-//! nothing here.
+//! A node moves straight to the destination, at the speed in metres per second, and stays there. A
+//! later line moves it on from its position at that time. A speed of 0 stops it. Lines of `$god_`
+//! and comments are ignored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use anabranch_core::time::{Duration, Instant};
 use super::Leg;
 use crate::air::position::Position;
 
-/// The ways of all nodes of a file, by their numbers.
+/// The legs of all nodes of a file, by node number.
 pub type Traces = BTreeMap<u32, Arc<[Leg]>>;
 
-/// What is wrong in a file, and where.
+/// An error in a file, with its position.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct TraceError {
-    /// Line, from 1 on.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to do about it.
+    /// Hint for the user.
     pub hint: Option<&'static str>,
 }
 
-/// What a file says of one node.
+/// The statements of a file about one node.
 #[derive(Default)]
 struct Said {
-    /// The first line about it.
+    /// Line of the first statement.
     line: usize,
     x: Option<f64>,
     y: Option<f64>,
@@ -48,8 +48,8 @@ struct Said {
 ///
 /// # Errors
 ///
-/// The first line that is none of these, has a number that makes no sense, or is about a node
-/// without a place.
+/// The first line that is not one of these, has an invalid number, or is about a node without a
+/// position.
 pub fn read(text: &str) -> Result<Traces, TraceError> {
     let mut nodes: BTreeMap<u32, Said> = BTreeMap::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -69,7 +69,7 @@ pub fn read(text: &str) -> Result<Traces, TraceError> {
     nodes.into_iter().map(|(node, said)| Ok((node, said.legs(node)?.into()))).collect()
 }
 
-/// What a line says of a node.
+/// A statement about a node.
 enum Statement {
     X(f64),
     Y(f64),
@@ -78,7 +78,7 @@ enum Statement {
 
 type Fault = (String, Option<&'static str>);
 
-/// Of which node a line says what, if it means something here.
+/// The statement of a line and its node; `None` if the line is ignored.
 fn statement(line: &str) -> Result<Option<(u32, Statement)>, Fault> {
     let hint = Some("expected `$node_(3) set X_ 12.0` or `$ns_ at 2.0 \"$node_(3) setdest 90.0 44.9 1.37\"`");
     let unknown = || (format!("`{}` is no movement", shortened(line)), hint);
@@ -152,7 +152,7 @@ impl Said {
                 hint: Some("add `$node_(N) set X_ ...` and `$node_(N) set Y_ ...`"),
             });
         };
-        // Of lines of one time the last one holds, as in ns-2.
+        // Of several lines with the same time the last one applies, as in ns-2.
         self.ways.sort_by_key(|(at, ..)| *at);
         let start = Position::new(x, y);
         let mut legs = vec![Leg::rest(start, Instant::ZERO, Instant::ZERO)];
@@ -172,8 +172,8 @@ impl Said {
     }
 }
 
-/// A file of the ways of movers up to a time, nodes counted from 0 in their order. What is read
-/// from it again is the same to a millimetre and a microsecond.
+/// Writes the legs of movers up to a time, with nodes numbered from 0 in order. Reading the file
+/// gives the same legs within a millimetre and a microsecond.
 pub fn write(movers: &mut [super::Mover], until: Instant) -> String {
     use std::fmt::Write;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! When a transport first sent the packets of a [`super::PacketSource`] over TCP.
+//! Records when the transport first sent the packets of a [`super::PacketSource`] over TCP.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use anabranch_core::time::Instant;
 use crate::packet::{LinkId, NodeId, Packet, Payload};
 use crate::trace::{Observer, Point};
 
-/// An observer that notes when the first octet of each packet to a port was first given to a link
-/// by its source: the time that the transport kept it waiting is from then back to when it was
-/// made. Waiting for a route counts as waiting.
+/// An observer that records when the source first passed the first byte of each packet to a link.
+/// The time from the generation of the packet until then is its wait in the transport; it includes
+/// waiting for a route.
 ///
-/// It reads the packets' numbers out of the segments, so that it also follows a source that
-/// connects anew. A number of which less than four octets are in the segment is that of the packet
-/// before and one.
+/// The observer reads packet numbers from the segments, so it also follows a source that connects
+/// again. If a segment contains fewer than four bytes of a number, the number is assumed to be one
+/// more than that of the packet before.
 #[derive(Debug)]
 pub struct FirstSent {
     port: u16,
@@ -24,25 +24,25 @@ pub struct FirstSent {
     times: BTreeMap<(NodeId, u32), Instant>,
 }
 
-/// What a connection has sent.
+/// Data sent on a connection.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// The first octet that was not sent yet.
+    /// First byte that has not been sent yet.
     next: SeqNumber,
-    /// Where the next packet begins, from there.
+    /// Distance from there to the start of the next packet.
     to_next: u32,
-    /// The number of that packet, if the one before is known.
+    /// Number of that packet, if the one before is known.
     number: Option<u32>,
 }
 
 impl FirstSent {
-    /// For packets of `payload` octets to `port`.
+    /// For packets of `payload` bytes to `port`.
     pub fn new(port: u16, payload: u16) -> Self {
         let (connections, times) = (BTreeMap::new(), BTreeMap::new());
         Self { port, payload: payload.max(super::LEAST_PACKET), from: Vec::new(), connections, times }
     }
 
-    /// When a packet of a source was first sent; `None` if it was not.
+    /// Time at which a packet of a source was first sent; `None` if it was not.
     pub fn time(&self, source: NodeId, number: u32) -> Option<Instant> {
         self.times.get(&(source, number)).copied()
     }

@@ -1,4 +1,4 @@
-//! Between a SET machine and the TCP connections of its node.
+//! Connects a SET state machine to the TCP connections of its node.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,10 +14,10 @@ use crate::packet::NodeId;
 use crate::stream::{self, ConnId};
 use crate::world::World;
 
-/// Octets read at once.
+/// Largest number of bytes in one read.
 const READ: usize = 64 * 1024;
 
-/// TCP options by leg.
+/// TCP configurations by leg.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Profiles {
     pub(super) control: Config,
@@ -39,16 +39,16 @@ impl Profiles {
     }
 }
 
-/// What TCP did for a stream, or for several.
+/// TCP totals of one stream or several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LegTotals {
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: u64,
     /// Retransmission time-outs.
     pub timeouts: u64,
-    /// Octets that the peer acknowledged.
+    /// Bytes that the peer acknowledged.
     pub bytes_acked: u64,
-    /// Smoothed round-trip time of the last of them that had one.
+    /// Smoothed round-trip time of the last stream that has one.
     pub srtt: Option<Duration>,
 }
 
@@ -67,19 +67,19 @@ enum Origin {
     Accepted,
 }
 
-/// A stream and its connection. Stays after the end, for the figures.
+/// A stream and its connection. It remains after the end, for its statistics.
 #[derive(Debug)]
 struct Line {
     conn: Option<ConnId>,
     origin: Origin,
-    /// What the connection's send buffer has no room for.
+    /// Data for which the connection's send buffer has no room.
     queue: VecDeque<Bytes>,
     queued: u32,
     closing: bool,
     info: Option<Info>,
-    /// Octets that the machine has written.
+    /// Number of bytes that the machine has written.
     written: u64,
-    /// Reads along what it writes, while somebody watches.
+    /// Decodes the data that is written, while an observer wants chunks.
     chunks: Option<Box<Decoder>>,
 }
 
@@ -97,11 +97,11 @@ impl Line {
         }
     }
 
-    /// Shows the chunks in octets that are about to be written.
+    /// Shows the chunks in data that is about to be written to observers.
     #[cold]
     fn show_chunks(&mut self, ctx: &mut Ctx<'_>, octets: &Bytes) {
-        // Who comes late does not know where in a message the stream is; a baseline's stream has
-        // none.
+        // A decoder that starts in the middle of a stream does not know the message boundaries, and
+        // the stream of a baseline has no messages.
         if self.written == 0 {
             self.chunks = Some(Box::default());
         }
@@ -122,7 +122,7 @@ impl Line {
     }
 }
 
-/// One machine on one node.
+/// One state machine on one node.
 #[derive(Debug)]
 pub(super) struct Driver<M> {
     pub(super) machine: M,
@@ -145,7 +145,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// The node starts anew: streams are gone, only figures stay.
+    /// Resets the driver when the node starts again: streams are lost, statistics remain.
     pub(super) fn reset(&mut self, machine: M) {
         self.past = self.totals_of_dialled();
         self.machine = machine;
@@ -165,13 +165,13 @@ impl<M: Machine> Driver<M> {
         self.totals_by(|line| line.info)
     }
 
-    /// [`Driver::totals_of_dialled`] at this moment, with the machine on `node`: connections that
-    /// live are asked, since what they last reported may be old.
+    /// [`Driver::totals_of_dialled`] at this moment, for a machine on `node`: live connections are
+    /// queried, since their last report may be old.
     pub(super) fn current_totals_of_dialled(&self, world: &World, node: NodeId) -> LegTotals {
         self.totals_by(|line| line.conn.and_then(|conn| world.info(node, conn)).or(line.info))
     }
 
-    /// Totals of the connections that were dialled, of which `info` tells the figures.
+    /// Totals of the connections that the machine opened; `info` gives the statistics of each.
     fn totals_by(&self, info: impl Fn(&Line) -> Option<Info>) -> LegTotals {
         let mut totals = self.past;
         let dialled = self.lines.values().filter(|line| matches!(line.origin, Origin::Dialled));
@@ -179,7 +179,7 @@ impl<M: Machine> Driver<M> {
         totals
     }
 
-    /// Moves what the machine delivered to `out`.
+    /// Moves the data that the machine has delivered to `out`.
     pub(super) fn take_delivered(&mut self, out: &mut BytesMut) {
         self.delivered.drain(..).for_each(|octets| out.extend_from_slice(&octets));
     }
@@ -224,7 +224,7 @@ impl<M: Machine> Driver<M> {
         self.pump(ctx);
     }
 
-    /// Carries out what the machine wants until it wants nothing more, and sets the timer.
+    /// Carries out the effects of the machine and sets the timer.
     pub(super) fn pump(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(effect) = self.machine.poll_effect(ctx.now()) {
             self.act(ctx, effect);
@@ -252,7 +252,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// Tells the machine how a stream stands.
+    /// Reports the state of a stream to the machine.
     fn report(&mut self, ctx: &mut Ctx<'_>, stream: StreamId) {
         let Some(line) = self.lines.get_mut(&stream) else { return };
         let Some(info) = line.conn.and_then(|conn| ctx.info(conn)) else { return };
@@ -268,7 +268,7 @@ impl<M: Machine> Driver<M> {
         self.machine.handle_status(ctx.now(), stream, status);
     }
 
-    /// Gives the connection what it takes of the queue, and the end after it.
+    /// Writes queued data to the connection as far as it has room, and closes it after the end.
     fn flush(&mut self, ctx: &mut Ctx<'_>, stream: StreamId) {
         let Some(line) = self.lines.get_mut(&stream) else { return };
         let Some(conn) = line.conn else { return };

@@ -13,7 +13,7 @@ use crate::link::discipline::{DisciplineConfig, Fifo};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// 1000 octets take 1 ms; 10 ms of delay; room for two packets.
+/// 1000 bytes take 1 ms; 10 ms of delay; room for two packets.
 fn config() -> LinkConfig {
     LinkConfig { queue: QueueLimit::Packets(2), ..LinkConfig::new(8_000_000, MS * 10) }
 }
@@ -43,7 +43,7 @@ fn transmissions_keep_their_distance() {
     assert_eq!(link.offer(at(0), h[1], Flow::default), Offer::Accepted);
     assert_eq!(link.arrive(at(11)).next, Some(at(16)));
     assert_eq!(link.arrive(at(16)).next, None);
-    // The distance is long over.
+    // The least distance between transmissions has long passed.
     assert_eq!(link.offer(at(20), h[2], Flow::default), Offer::AcceptedFirst(at(31)));
 }
 
@@ -71,8 +71,8 @@ fn packets_queue_behind_each_other_and_the_last_is_refused() {
     assert_eq!((m.enqueued, m.delivered, m.dropped_full, m.peak_packets, m.busy), (4, 4, 1, 2, MS * 4));
 }
 
-/// RFC 3168 section 5: what waits behind more than the threshold is marked, if its transport
-/// understands that, and nothing else about it changes.
+/// RFC 3168 section 5: a packet that waits behind more than the threshold is marked if its
+/// transport supports ECN; nothing else about it changes.
 #[test]
 fn packets_are_marked_above_the_threshold() {
     for threshold in [QueueLimit::Packets(2), QueueLimit::Bytes(2500)] {
@@ -137,14 +137,15 @@ fn a_new_rate_holds_from_the_next_transmission() {
     for handle in &h {
         link.offer(at(0), *handle, Flow::default);
     }
-    // The first is on its way; the other two go ten times as slow.
+    // The first is in transmission; the other two are ten times as slow.
     assert_eq!(link.set_rate(Instant::from_nanos(500_000), 800_000), Some(at(11)));
     assert_eq!(link.arrive(at(11)).next, Some(at(21)));
     assert_eq!(link.arrive(at(21)).next, Some(at(31)));
     assert_eq!(link.metrics().busy, MS * 21);
 }
 
-/// Deterministic arrivals at 0.9 of the rate never wait; at 1.1 of it the n-th waits n (T - A).
+/// Deterministic arrivals at 0.9 of the rate never wait; at 1.1 of it the n-th packet waits n (T -
+/// A).
 #[test]
 fn waiting_has_its_closed_form() {
     for (gap_us, expected_us) in [(1111, 0), (900, 99 * 100)] {
@@ -181,7 +182,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
     assert!((mean / expected - 1.0).abs() < 0.02, "{mean} instead of {expected}");
 }
 
-/// Drops from its tail, and is asked for every packet.
+/// A drop-tail queue as a discipline, which is asked for every packet.
 #[derive(Debug)]
 struct Tail(Fifo);
 
@@ -207,7 +208,7 @@ impl Discipline for Tail {
     }
 }
 
-/// What is done to a link.
+/// An operation on a link.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Offer(u32),
@@ -229,8 +230,8 @@ fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<(u64, Deed)>> {
     proptest::collection::vec((0..2000u64, deed), 1..200)
 }
 
-/// A link with its two kinds of events, and all that comes of it: arrivals and drops with their
-/// times, and packets that are gone.
+/// A link driven by its two kinds of events, with the results: arrivals and drops with their times,
+/// and packets that were cut.
 struct Driven {
     link: Cable,
     arrival: Option<Instant>,
@@ -246,7 +247,7 @@ impl Driven {
         Self { link, arrival, departure, arrived: Vec::new(), dropped: Vec::new(), gone: Vec::new() }
     }
 
-    /// All events until `now`; those of this instant only with `all`.
+    /// Runs all events until `now`; the events at `now` only with `all`.
     fn run_until(&mut self, now: Instant, all: bool) {
         loop {
             let next = [self.departure, self.arrival].into_iter().flatten().min();
@@ -312,7 +313,7 @@ impl Driven {
     }
 }
 
-/// All of them, those with a mean so that it follows a short queue.
+/// All disciplines; those with a mean are configured to follow a short queue.
 fn disciplines() -> Vec<DisciplineConfig> {
     let red = RedConfig { weight: Probability(0.2), ..Default::default() };
     let burst = Span(Duration::ZERO);
@@ -330,16 +331,16 @@ fn with(queue: Box<dyn Discipline>, config: LinkConfig) -> Cable {
 }
 
 proptest::proptest! {
-    /// To be asked for each packet, or to know at once when it goes, makes no difference to a queue
-    /// that drops from its tail.
+    /// For a drop-tail queue it makes no difference whether the departure of a packet is known when
+    /// it is queued, or the queue is asked for each packet.
     #[test]
     fn a_discipline_that_does_nothing_changes_nothing(
         deeds in deeds(),
         packets in 0..6u32,
         octets: bool,
-        // Events of the link at the instant of a deed come before it, or after.
+        // Whether events of the link at the time of an operation come before it.
         before: bool,
-        // Packets and waits of a size meet at one instant.
+        // Packets and waits of such a size that some are at the same time.
         step in proptest::sample::select(vec![1, 500]),
         course in proptest::sample::select(courses::courses()),
     ) {
@@ -356,7 +357,8 @@ proptest::proptest! {
         for (handle, (wait, deed)) in handles(deeds.len()).into_iter().zip(&deeds) {
             now += Duration::from_micros(*wait / step * step);
             for driven in [&mut plain, &mut asked] {
-                // A packet that begins at the instant of a new rate goes at the old one.
+                // A packet whose transmission begins at the time of a new rate still has the old
+                // one.
                 driven.run_until(now, before || matches!(deed, Deed::Rate(_)));
                 let deed = match *deed {
                     Deed::Offer(len) if step > 1 => Deed::Offer(len.div_ceil(500) * 500),
@@ -374,8 +376,8 @@ proptest::proptest! {
         for driven in [&mut plain, &mut asked] {
             driven.run(Instant::FAR_FUTURE);
         }
-        // Which packets the channel loses is drawn when they begin, so those that were cut before
-        // have drawn nothing.
+        // The loss of a packet is drawn when its transmission begins, so packets that were cut
+        // before have drawn nothing.
         let cut = plain.link.metrics().cut > 0;
         let seen = |driven: &Driven| driven.arrived.iter().map(|(at, packet, lost)| (*at, packet.wire_len, *lost && !cut)).collect::<Vec<_>>();
         proptest::prop_assert_eq!(seen(&plain), seen(&asked));
@@ -384,7 +386,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(same(plain.link.metrics()), same(asked.link.metrics()));
     }
 
-    /// Whatever happens, each packet arrives once or is gone once, and the figures say so.
+    /// Whatever happens, each packet arrives once or is dropped once, and the counters agree.
     #[test]
     fn no_discipline_loses_count(
         deeds in deeds(),
@@ -420,12 +422,12 @@ proptest::proptest! {
     }
 }
 
-/// What a queue holds: who came when, and with how many octets.
+/// A queued packet: index, arrival time and length in bytes.
 type Came = (usize, Instant, u32);
 
-/// CoDel as RFC 8289 describes it, of packets that cannot be marked, with a transmitter of its own:
-/// a second implementation, in the order and with the state of the pseudocode there. The largest
-/// packet is the largest so far.
+/// CoDel as described in RFC 8289, for packets without ECN, with its own transmitter: a second
+/// implementation, in the order and with the state of the RFC's pseudocode. The maximum packet size
+/// is that of the largest packet so far.
 #[derive(Default)]
 struct Oracle {
     target: u64,
@@ -433,13 +435,13 @@ struct Oracle {
     rate: u64,
     queue: VecDeque<Came>,
     largest: u64,
-    /// 0 is never, as in the pseudocode.
+    /// 0 stands for never, as in the pseudocode.
     first_above: u64,
     drop_next: u64,
     count: u64,
     last_count: u64,
     dropping: bool,
-    /// When the transmitter is done with a packet; `None` while it has none.
+    /// Time at which the transmitter finishes its packet; `None` while it is idle.
     done: Option<Instant>,
     dropped: Vec<(Instant, usize)>,
 }
@@ -498,7 +500,7 @@ impl Oracle {
         head
     }
 
-    /// The transmitter takes what it gets, if it gets something.
+    /// The transmitter takes the next packet, if there is one.
     fn begin(&mut self, now: Instant) {
         self.done = self.dequeue(now).map(|(.., len)| now + transmission_time(len, self.rate));
     }
@@ -517,14 +519,14 @@ impl Oracle {
         }
     }
 
-    /// All that waits, and what is in transmission, is gone.
+    /// Drops all packets that wait or are in transmission.
     fn cut(&mut self, now: Instant) {
         self.queue.clear();
         self.begin(now);
     }
 }
 
-/// Packets of one length, `gap` microseconds apart; then perhaps all is cut; then a pause in
+/// Packets of equal length at intervals of `gap` microseconds; optionally a cut; then a pause in
 /// microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
@@ -546,7 +548,7 @@ fn bursts() -> impl proptest::strategy::Strategy<Value = Vec<Burst>> {
 }
 
 proptest::proptest! {
-    /// Bursts and pauses, and now and then all is cut.
+    /// Bursts and pauses, with occasional cuts.
     #[test]
     fn codel_drops_what_the_pseudocode_drops_and_when(
         bursts in bursts(),
@@ -585,15 +587,15 @@ proptest::proptest! {
     }
 }
 
-/// Packets of 1 ms come every half millisecond for `millis`; when which of them were dropped, in
-/// milliseconds, and what is left.
+/// Packets of 1 ms arrive every half millisecond for `millis`. Returns the times of drops in
+/// milliseconds, and the link.
 fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Cable) {
     let queue = QueueLimit::Packets(100_000);
     let discipline = DisciplineConfig::Codel(Default::default());
     let mut driven = Driven::new(link(LinkConfig { queue, discipline, ..config() }));
     for (i, mut handle) in (0..).zip(handles(2 * millis as usize)) {
         let now = Instant::ZERO + Duration::from_micros(500 * i);
-        // The transmitter is free at whole milliseconds.
+        // The transmitter becomes free at whole milliseconds.
         driven.run(now);
         handle.ecn = ecn;
         driven.act(now, Deed::Offer(1000), handle);
@@ -605,16 +607,16 @@ fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Cable) {
 #[test]
 fn codel_drops_after_an_interval_and_then_more_and_more_often() {
     let (times, _) = overloaded(2000, Ecn::NotEct);
-    // The n-th packet comes at n / 2 ms and leaves the queue at n ms: from the tenth on it has
-    // waited for 5 ms. That lasts for 100 ms.
+    // The n-th packet arrives at n / 2 ms and leaves the queue at n ms: from the tenth on, packets
+    // have waited for 5 ms. This lasts for 100 ms.
     let first = 10.0 + 100.0;
     assert_eq!(times[0], first);
-    // The next but one after 100 ms, and from then on after 100 ms over the square root of the
-    // number of drops (section 3.3).
+    // The second drop follows after 100 ms, and later ones after 100 ms divided by the square root
+    // of the number of drops (section 3.3).
     let mut due = first;
     for (k, at) in (1..).zip(&times[1..]) {
         due += 100.0 / f64::from(k).sqrt();
-        // The transmitter takes a packet each millisecond.
+        // The transmitter takes a packet in each millisecond.
         assert!((*at - due).abs() <= 1.0, "drop {k} at {at} ms, due at {due} ms");
     }
     assert!(times.len() > 80, "{}", times.len());
@@ -631,7 +633,7 @@ fn codel_marks_what_can_be_marked_as_often_as_it_drops_what_cannot() {
 
 #[test]
 fn codel_lets_bursts_pass() {
-    // 90 packets at once have waited for up to 90 ms, the last of them; no interval has passed.
+    // 90 packets at the same time wait for up to 90 ms; no interval has passed.
     let queue = QueueLimit::Packets(1000);
     let discipline = DisciplineConfig::Codel(Default::default());
     let mut driven = Driven::new(link(LinkConfig { queue, discipline, ..config() }));
@@ -639,7 +641,7 @@ fn codel_lets_bursts_pass() {
         driven.act(at(0), Deed::Offer(1000), handle);
     }
     driven.run(at(200));
-    // And a queue that is never longer than a packet is no queue.
+    // A queue that is never longer than a packet is no standing queue.
     for (i, handle) in (0..).zip(handles(1000)) {
         driven.run(at(1000 + i));
         driven.act(at(1000 + i), Deed::Offer(1000), handle);

@@ -1,4 +1,4 @@
-//! What makes cables differ from a steady rate and delay. Most have none of it.
+//! State of cables whose rate or delay is not constant. Most cables have none.
 
 use std::collections::VecDeque;
 
@@ -7,32 +7,32 @@ use anabranch_core::time::{Duration, Instant};
 use crate::jitter::Jitter;
 use crate::link::course::{Course, Pace, delay_at};
 
-/// What varies at a cable.
+/// State of a cable that varies.
 #[derive(Debug, Default)]
 pub(super) struct Varied {
-    /// When packets leave; `None` leaves that to the rate.
+    /// When packets leave; `None` if the rate determines it.
     pub(super) pace: Option<Pace>,
-    /// What it follows.
+    /// The course that the cable follows.
     pub(super) course: Course,
-    /// What is added to the delay, if packets do not overtake.
+    /// Random addition to the delay, if packets do not overtake.
     pub(super) jitter: Option<Jitter>,
-    /// For each of the cable's packets, and perhaps for some that have arrived before.
+    /// Plans of the cable's packets, and perhaps of some that have arrived before.
     pub(super) ways: VecDeque<Way>,
 }
 
-/// What is decided of a packet in the link, beside its start and its arrival.
+/// Plan of a packet in the link, besides its start and arrival.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Way {
-    /// Leaves the transmitter.
+    /// Time at which it leaves the transmitter.
     pub(super) end: Instant,
-    /// What is added to its delay.
+    /// Addition to its delay.
     pub(super) extra: Duration,
-    /// Transmissions after the first.
+    /// Number of retransmissions.
     pub(super) repeats: u32,
 }
 
 impl Varied {
-    /// Follows a course.
+    /// Makes the cable follow a course.
     pub(super) fn follow(&mut self, course: &Course) {
         self.pace = course.rate.as_ref().map(Pace::new);
         self.course = course.clone();
@@ -43,19 +43,19 @@ impl Varied {
         self.course.delay.as_ref().map_or(usual, |steps| delay_at(steps, end))
     }
 
-    /// A packet was planned, the last of all.
+    /// Adds the plan of the last packet.
     pub(super) fn push(&mut self, way: Way, packets: usize) {
         let gone = self.ways.len().saturating_sub(packets);
         self.ways.drain(..gone);
         self.ways.push_back(way);
     }
 
-    /// What is decided of packet `i` of `packets` in the link.
+    /// The plan of packet `i` of `packets` in the link.
     pub(super) fn way(&self, i: usize, packets: usize) -> Way {
         self.ways[self.ways.len() - packets + i]
     }
 
-    /// Forgets the last ones.
+    /// Removes the plans after the first `kept` packets.
     pub(super) fn truncate(&mut self, packets: usize, kept: usize) {
         self.ways.truncate(self.ways.len() - (packets - kept));
     }

@@ -1,4 +1,4 @@
-//! Files with courses: lines of milliseconds, or rows of a time and a value.
+//! Reads course files: lines of milliseconds, or rows of a time and a value.
 
 use std::str::FromStr;
 
@@ -8,13 +8,12 @@ use super::{Opportunities, Steps};
 use crate::csv::{self, FileError, Row, lines, plain, shown, wrong};
 
 impl Opportunities {
-    /// Reads a file in the format of mahimahi. Empty lines and those that begin with `#` are left
-    /// aside.
+    /// Reads a file in mahimahi format. Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
     ///
-    /// A line that is no whole number of milliseconds or is less than the one before it; a file
-    /// without an opportunity later than 0.
+    /// If a line is not a whole number of milliseconds or is less than the one before it, or if the
+    /// file has no opportunity later than 0.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut millis: Vec<u32> = Vec::new();
         for (number, line) in lines(text) {
@@ -42,7 +41,7 @@ impl Opportunities {
     }
 }
 
-/// What the values of a file are.
+/// Quantity of a file's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Quantity {
     Rate,
@@ -57,12 +56,12 @@ impl Quantity {
         }
     }
 
-    /// In bit/s or nanoseconds.
+    /// Parses a value in bit/s or nanoseconds.
     fn value(self, text: &str) -> Result<u64, String> {
         let text = &*plain(text);
         match self {
             Self::Delay => csv::span(text),
-            // A link may be silent for a while.
+            // A rate of 0 is valid: a link may be silent for a while.
             Self::Rate if is_zero(text.strip_suffix("bit/s").unwrap_or(text).trim_end()) => Ok(0),
             Self::Rate if csv::is_number(text) => {
                 Rate::from_str(&format!("{text} bit/s")).map(|rate| rate.0).map_err(|e| e.to_string())
@@ -77,13 +76,13 @@ fn is_zero(text: &str) -> bool {
 }
 
 impl Steps {
-    /// Reads rows `time,rate`: seconds or a span with its unit, and bit/s or a rate with its unit;
-    /// 0 sends nothing. The last rate holds, or at the last time all `repeats`.
+    /// Reads rows `time,rate`: seconds or a time with a unit, and bit/s or a rate with a unit; 0
+    /// sends nothing. The last rate holds, or the course `repeats` from the last time on.
     ///
     /// # Errors
     ///
-    /// A row that is not so; times that do not begin at 0 or do not rise; rates by which a packet
-    /// would never leave.
+    /// If a row is invalid, if times do not begin at 0 or do not increase, or if a packet would
+    /// never leave.
     pub fn rates(text: &str, repeats: bool) -> Result<Self, FileError> {
         let steps = Self::parse(text, Quantity::Rate, repeats)?;
         match steps.values() {
@@ -98,12 +97,12 @@ impl Steps {
         }
     }
 
-    /// Reads rows `time,delay`: seconds, or spans with their unit. The last delay holds, or at the
-    /// last time all `repeats`.
+    /// Reads rows `time,delay`: seconds, or times with a unit. The last delay holds, or the course
+    /// `repeats` from the last time on.
     ///
     /// # Errors
     ///
-    /// A row that is not so, or times that do not begin at 0 or do not rise.
+    /// If a row is invalid, or if times do not begin at 0 or do not increase.
     pub fn delays(text: &str, repeats: bool) -> Result<Self, FileError> {
         Self::parse(text, Quantity::Delay, repeats)
     }

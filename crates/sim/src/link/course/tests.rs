@@ -24,7 +24,7 @@ fn opportunities_begin_anew_after_the_last() {
         let passed = (0..40).filter(|number| course.time(*number) <= ms(now)).count() as u64;
         assert_eq!(course.until(ms(now)), passed, "{now} ms");
     }
-    // 4 packets of 12,000 bits each 10 ms.
+    // 4 packets of 12,000 bits every 10 ms.
     assert_eq!(course.mean_rate(), 4_800_000);
     let rate = RateCourse::Opportunities(Arc::new(course));
     assert_eq!(rate.capacity(seconds(100.0)), 1500 * (4 * 10_000 + 1));
@@ -124,8 +124,8 @@ fn steps() -> impl Strategy<Value = (Steps, Vec<(u64, u64)>, bool)> {
 }
 
 proptest! {
-    /// Octets leave at the rates of their moments: the bits that fit into a transmission are those
-    /// of the packet.
+    /// Bytes leave at the rate of their time: the integral of the rate over a transmission equals
+    /// the bits of the packet.
     #[test]
     fn a_packet_takes_as_long_as_its_bits(
         (steps, rows, repeats) in steps(),
@@ -138,7 +138,7 @@ proptest! {
         prop_assert!(end > start);
         prop_assert!(steps.sum(end) - steps.sum(start) >= bits);
         prop_assert!(steps.sum(Instant::from_nanos(end.as_nanos() - 1)) - steps.sum(start) < bits);
-        // The sum is that of single steps.
+        // The integral equals the sum over single steps.
         let round = rows[rows.len() - 1].0;
         let (mut sum, mut now) = (0u128, 0);
         while now < start.as_nanos() {

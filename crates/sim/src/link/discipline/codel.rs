@@ -1,6 +1,6 @@
 //! Controlled Delay (RFC 8289): a queue may be long for a while, but not for as long as a round
-//! trip. It looks at the time that packets have waited, when they leave, and drops, or marks, one
-//! and then more and more often, until one has waited for less than the target.
+//! trip. CoDel measures the waiting time of packets when they leave. It drops or marks one packet,
+//! and then further ones at growing frequency, until a packet has waited for less than the target.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_units::Span;
@@ -17,9 +17,10 @@ use crate::packet::{Flow, PacketHandle};
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct CodelConfig {
-    /// How long packets may wait for good, TARGET of RFC 8289. Less than `interval`.
+    /// Acceptable standing queueing delay, TARGET of RFC 8289. Less than `interval`.
     pub target: Span,
-    /// How long they may wait for longer, about the longest round trip, INTERVAL of RFC 8289.
+    /// Time for which a longer delay is tolerated: about the longest round trip (INTERVAL of
+    /// RFC 8289).
     pub interval: Span,
 }
 
@@ -45,14 +46,13 @@ impl CodelConfig {
 pub struct Codel {
     config: CodelConfig,
     fifo: Fifo,
-    /// Octets of the largest packet so far: as long as no more than one such waits, the queue is
-    /// short.
+    /// Bytes of the largest packet so far. A queue with no more than this is short.
     largest: u32,
-    /// If packets wait for too long until then, that is not a burst.
+    /// Time until which packets may wait too long before the queue counts as standing.
     patient_until: Option<Instant>,
     dropping: bool,
     next_drop: Instant,
-    /// Drops since it began to drop, and how many there were when it did so last.
+    /// Number of drops since dropping began, and their number when it last began.
     count: u32,
     last_count: u32,
 }
@@ -72,7 +72,8 @@ impl Codel {
         }
     }
 
-    /// The head of the queue, and whether it has been too long for an interval.
+    /// Takes the head of the queue. The flag says whether packets have waited too long for an
+    /// interval.
     fn take(&mut self, now: Instant) -> Option<(PacketHandle, bool)> {
         let Some((packet, since)) = self.fifo.pop() else {
             self.patient_until = None;
@@ -87,18 +88,18 @@ impl Codel {
         Some((packet, now >= until))
     }
 
-    /// Takes out the head of the queue, whatever it is that asks for it.
+    /// Takes the head of the queue without a CoDel decision.
     pub(super) fn shed(&mut self) -> Option<PacketHandle> {
         self.fifo.pop().map(|(packet, _)| packet)
     }
 
-    /// The time of the next drop after one at `at`: the rate grows with the square root of the
-    /// number (section 3.3).
+    /// Time of the next drop after one at `at`: the frequency grows with the square root of the
+    /// number of drops (section 3.3).
     fn after(&self, at: Instant) -> Instant {
         at + Duration::from_secs_f64(self.config.interval.0.as_secs_f64() / f64::from(self.count).sqrt())
     }
 
-    /// It begins to drop, almost as often as before if that was not long ago (section 5).
+    /// Begins to drop, almost as often as before if that was recently (section 5).
     fn begin(&mut self, now: Instant) {
         self.dropping = true;
         let since_then = self.count - self.last_count;
@@ -111,7 +112,7 @@ impl Codel {
 
 impl Discipline for Codel {
     fn pass(&mut self, _: Instant, packet: &mut PacketHandle, _: Flow, _: &mut Verdicts) -> bool {
-        // Nothing waits, so whatever took the last packet out has ended the dropping.
+        // Nothing waits, so taking the last packet has already ended the dropping.
         self.largest = self.largest.max(packet.wire_len);
         true
     }

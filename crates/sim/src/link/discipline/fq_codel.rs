@@ -1,5 +1,5 @@
-//! Flow Queue CoDel (RFC 8290): each flow has a queue of its own under [CoDel](super::codel), the
-//! queues take turns, and a flow that has sent little comes first.
+//! Flow Queue CoDel (RFC 8290): each flow has its own [CoDel](super::codel) queue, queues take
+//! turns, and a flow that has sent little has priority.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,13 +19,14 @@ use crate::packet::{Flow, PacketHandle, mix};
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FqCodelConfig {
-    /// How long packets of a flow may wait for good, TARGET of RFC 8289. Less than `interval`.
+    /// Acceptable standing queueing delay of a flow, TARGET of RFC 8289. Less than `interval`.
     pub target: Span,
-    /// How long they may wait for longer, INTERVAL of RFC 8289.
+    /// Time for which a longer delay is tolerated, INTERVAL of RFC 8289.
     pub interval: Span,
-    /// Queues to which flows are assigned by chance, 1 to 65,536 (RFC 8290 section 5.2.4).
+    /// Number of queues to which flows are assigned by a hash, 1 to 65,536 (RFC 8290 section
+    /// 5.2.4).
     pub flows: u32,
-    /// Octets that a queue sends in its turn; the link's `mtu` if it is not given.
+    /// Bytes that a queue may send in one turn; the link's `mtu` if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantum: Option<Size>,
 }
@@ -54,7 +55,8 @@ impl FqCodelConfig {
     }
 }
 
-/// Packets that are dropped at once from the longest queue when all is full, at most (section 4.1).
+/// Largest number of packets that are dropped at once from the longest queue when the capacity is
+/// used up (section 4.1).
 const BATCH: usize = 64;
 
 /// The queues of one link.
@@ -63,11 +65,11 @@ pub struct FqCodel {
     config: FqCodelConfig,
     quantum: i64,
     limit: QueueLimit,
-    /// Mixed with a flow, so that which flows share a queue is chance.
+    /// Input of the hash, so that the flows that share a queue differ between runs.
     perturbation: u64,
-    /// Those that were ever used.
+    /// The queues that have ever been used.
     queues: BTreeMap<u32, FlowQueue>,
-    /// Queues in the order of their turns: those that have just begun, and the others.
+    /// Queues in the order of their turns: new flows, and other flows.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     packets: usize,
@@ -77,14 +79,14 @@ pub struct FqCodel {
 #[derive(Debug)]
 struct FlowQueue {
     codel: Codel,
-    /// Octets that are left of its turn; below 0 it has sent more.
+    /// Bytes left in the queue's turn; negative if it has sent more.
     credit: i64,
-    /// It is in one of the lists.
+    /// Whether the queue is in one of the lists.
     is_listed: bool,
 }
 
 impl FqCodel {
-    /// Empty queues, with a limit for all together, of a link with an MTU.
+    /// Empty queues with a common limit, for a link with this MTU.
     pub fn new(config: FqCodelConfig, limit: QueueLimit, mtu: u32, perturbation: u64) -> Self {
         Self {
             config,
@@ -121,7 +123,7 @@ impl FqCodel {
         self.octets -= u64::from(packet.wire_len);
     }
 
-    /// Drops half of the longest queue from its head, and no more than [`BATCH`] packets.
+    /// Drops half of the longest queue from its head, at most [`BATCH`] packets.
     fn shed(&mut self, verdicts: &mut Verdicts) {
         let longest = self.queues.values_mut().max_by_key(|queue| queue.codel.queued().1);
         let Some(FlowQueue { codel, .. }) = longest else { return };
@@ -138,7 +140,7 @@ impl Discipline for FqCodel {
     fn pass(&mut self, now: Instant, packet: &mut PacketHandle, flow: Flow, verdicts: &mut Verdicts) -> bool {
         self.push(now, *packet, flow);
         let next = self.dequeue(now, verdicts);
-        // CoDel drops nothing that has not waited.
+        // CoDel does not drop a packet that has not waited.
         *packet = next.expect("nothing else waits");
         true
     }
@@ -172,8 +174,8 @@ impl Discipline for FqCodel {
             }
             let Some(packet) = packet else {
                 list.pop_front();
-                // A new queue that is empty waits for its next turn, or it would come first again
-                // with each packet (section 4.2).
+                // An empty new queue moves to the old queues; otherwise it would have priority
+                // again with each packet (section 4.2).
                 if is_new {
                     self.old.push_back(at);
                 } else {

@@ -1,10 +1,10 @@
-//! Proportional Integral controller Enhanced (RFC 8033): of the packets that come a part is told of
-//! congestion that a controller sets anew at each update, by how far the time that packets wait is
-//! from its target, and by how it changes.
+//! Proportional Integral controller Enhanced (RFC 8033): a fraction of the arriving packets signals
+//! congestion. A controller updates this fraction periodically from the difference between the
+//! queueing delay and its target, and from the change of the delay.
 //!
-//! Of what the RFC leaves open: the time is that of the packet that has left last, and none when
-//! nothing waits (section 4.2 permits time stamps); marks up to a share (5.1) and a limit on steps
-//! (5.5) are there; PIE is always active (5.3), and nothing is derandomized (5.4).
+//! Choices that the RFC leaves open: the delay is that of the last packet that left, and 0 when
+//! nothing waits (section 4.2 permits time stamps); marking up to a limit (5.1) and limited steps
+//! (5.5) are implemented; PIE is always active (5.3) and does not derandomise (5.4).
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_units::{Probability, Span};
@@ -22,19 +22,19 @@ use crate::random::Stream;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct PieConfig {
-    /// How long packets are to wait, QDELAY_REF of RFC 8033.
+    /// Target of the queueing delay, QDELAY_REF of RFC 8033.
     pub target: Span,
-    /// From one update of the share to the next, T_UPDATE.
+    /// Time between two updates of the probability, T_UPDATE.
     pub interval: Span,
-    /// How long a burst may be that no packet is told of for, MAX_BURST.
+    /// Duration of a burst that is admitted without signals, MAX_BURST.
     pub burst: Span,
-    /// By how much the share grows for each second that packets wait for longer than `target`, at
-    /// each update, 1/s.
+    /// Change of the probability at each update for each second that the queueing delay exceeds
+    /// `target`, in 1/s.
     pub alpha: f64,
-    /// By how much it grows for each second by which they wait for longer than at the update
-    /// before, 1/s.
+    /// Change of the probability at each update for each second that the queueing delay has grown
+    /// since the last update, in 1/s.
     pub beta: f64,
-    /// Up to this share packets are marked if their transport understands ECN; above it they are
+    /// Probability up to which packets of ECN-capable transports are marked; above it they are
     /// dropped (section 5.1).
     pub mark_up_to: Probability,
 }
@@ -66,7 +66,7 @@ impl PieConfig {
     }
 }
 
-/// Two packets of 1500 octets: as long as no more wait, none is told of (section 4.1).
+/// Two packets of 1500 bytes: up to this queue length no packet signals congestion (section 4.1).
 const FEW: u64 = 3000;
 
 /// The queue of one link.
@@ -75,14 +75,14 @@ pub struct Pie {
     config: PieConfig,
     fifo: Fifo,
     random: Stream,
-    /// The share of packets that is told of.
+    /// Probability that an arriving packet signals congestion.
     share: f64,
     next_update: Instant,
-    /// How long the packet that left last has waited; none if nothing waits.
+    /// Queueing delay of the last packet that left; 0 if nothing waits.
     delay: Duration,
-    /// The same at the last update.
+    /// The queueing delay at the last update.
     last_delay: Duration,
-    /// What is left of a burst.
+    /// Remaining burst allowance.
     burst: Duration,
 }
 
@@ -101,15 +101,15 @@ impl Pie {
         }
     }
 
-    /// Makes up for the updates until `now`. Nothing has happened since the last event, so all that
-    /// they look at is as it was then.
+    /// Makes the updates that were due until `now`. Nothing has happened since the last event, so
+    /// their inputs are those of that time.
     fn catch_up(&mut self, now: Instant) {
         while self.next_update <= now {
             let before = (self.share, self.last_delay, self.burst);
             self.update();
             self.next_update += self.config.interval.0;
             if before == (self.share, self.last_delay, self.burst) && self.next_update <= now {
-                // A further update changes nothing.
+                // Further updates would change nothing.
                 let interval = self.config.interval.0.as_nanos();
                 let behind = now.saturating_since(self.next_update).as_nanos() / interval + 1;
                 self.next_update += Duration::from_nanos(behind.saturating_mul(interval));
@@ -117,7 +117,7 @@ impl Pie {
         }
     }
 
-    /// Sets the share anew (section 4.2), and what is left of a burst (section 4.4).
+    /// Updates the probability (section 4.2) and the burst allowance (section 4.4).
     fn update(&mut self) {
         let PieConfig { target, alpha, beta, .. } = self.config;
         let [delay, last, target] = [self.delay, self.last_delay, target.0].map(|time| time.as_secs_f64());
@@ -138,7 +138,7 @@ impl Pie {
         };
     }
 
-    /// Whether a packet that has come is told of (section 4.1).
+    /// Whether an arriving packet signals congestion (section 4.1).
     fn is_told_of(&mut self) -> bool {
         let half = self.config.target.0 / 2;
         let is_light = self.last_delay < half && self.share < 0.2;
@@ -149,7 +149,7 @@ impl Pie {
     }
 }
 
-/// The smaller the share, the smaller its steps (section 4.2).
+/// Factor on the steps: a smaller probability changes in smaller steps (section 4.2).
 fn damping(share: f64) -> f64 {
     match share {
         ..0.000_001 => 2048.0,
@@ -171,7 +171,7 @@ impl Discipline for Pie {
 
     fn enqueue(&mut self, now: Instant, mut packet: PacketHandle, _: Flow, verdicts: &mut Verdicts) {
         self.catch_up(now);
-        // What is refused is neither marked nor counted as dropped early.
+        // A packet without room is neither marked nor counted as dropped early.
         if self.fifo.has_room(&packet) && self.is_told_of() {
             let may_mark = self.share <= self.config.mark_up_to.0;
             if !(may_mark && verdicts.marks(&mut packet)) {

@@ -1,6 +1,7 @@
 //! Random Early Detection (Floyd and Jacobson, "Random early detection gateways for congestion
-//! avoidance", 1993): of the packets that come a part is told of congestion that grows with the
-//! mean length of the queue, so that flows slow down before it is full, and not all at once.
+//! avoidance", 1993): a fraction of the arriving packets signals congestion. The fraction grows
+//! with the mean queue length, so that flows slow down before the queue is full, and not all at the
+//! same time.
 
 use std::cmp::Ordering;
 
@@ -21,21 +22,22 @@ use crate::random::Stream;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RedConfig {
-    /// Up to this mean length no packet is told of, min_th. In packets or in octets, as `max` is.
+    /// Mean queue length up to which no packet signals congestion, min_th. In packets or in bytes,
+    /// like `max`.
     pub min: QueueSize,
-    /// From this mean length on every packet is dropped, max_th.
+    /// Mean queue length from which every packet is dropped, max_th.
     pub max: QueueSize,
-    /// The share just before `max`, max_p. Packets told of are spread evenly, which makes 2p/(1+p)
-    /// of a share p.
+    /// Probability of a signal just below `max`, max_p. Signals are spread evenly, so a probability
+    /// p makes a fraction 2p/(1+p) of the packets.
     pub probability: Probability,
-    /// Weight of the length that each packet finds in the mean, w_q.
+    /// Weight of the current length in the mean, updated with each arriving packet, w_q.
     pub weight: Probability,
-    /// From `max` to twice that the share grows to 1, rather than at once (Floyd, "Recommendation
-    /// on using the gentle variant of RED", 2000).
+    /// Whether the probability grows gradually to 1 between `max` and twice `max`, rather than at
+    /// once (Floyd, "Recommendation on using the gentle variant of RED", 2000).
     pub gentle: bool,
-    /// A packet as it comes on average: while nothing waits, the mean goes down as if one of these
-    /// left after another. With thresholds in octets, a packet is told of in proportion to its
-    /// length by this.
+    /// Average size of an arriving packet. On an idle link, the mean decreases as if packets of
+    /// this size left one after another. With thresholds in bytes, a packet signals congestion in
+    /// proportion to its size relative to this one.
     pub mean_packet: Size,
 }
 
@@ -94,18 +96,18 @@ pub struct Red {
     fifo: Fifo,
     random: Stream,
     rate: u64,
-    /// The transmitter takes this time for each packet at least.
+    /// Least time that the transmitter takes for each packet.
     spacing: Duration,
-    /// Mean of the lengths that packets have found.
+    /// Mean of the queue lengths that packets have found.
     mean: f64,
-    /// Since when the link has had nothing to send, or will have then if nothing comes; `None`
-    /// while packets wait.
+    /// Time since which the link has been idle, or from which it will be idle if no packet arrives;
+    /// `None` while packets wait.
     idle_from: Option<Instant>,
-    /// Packets since one was last told of, while the mean is above `min`.
+    /// Packets since the last signal, while the mean is above `min`.
     passed: u32,
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 enum Fate {
     Passes,
     IsToldOf,
@@ -137,12 +139,12 @@ impl Red {
         matches!(self.config.max.0, QueueLimit::Bytes(_))
     }
 
-    /// How long the transmitter takes for a packet.
+    /// Time that the transmitter takes for a packet.
     fn time(&self, octets: u32) -> Duration {
         transmission_time(octets, self.rate).max(self.spacing)
     }
 
-    /// A packet has come: the new mean (section 4, and section 11 for a queue that was empty).
+    /// Updates the mean for an arriving packet (section 4; section 11 for an empty queue).
     fn average(&mut self, now: Instant) {
         let weight = self.config.weight.0;
         if let Some(from) = self.idle_from.take() {
@@ -154,8 +156,7 @@ impl Red {
         self.mean += weight * (length - self.mean);
     }
 
-    /// The share of packets that the mean asks for, p_b; `None` if it is so short that none is told
-    /// of.
+    /// The probability p_b for the mean; `None` if the mean is below `min`.
     fn share(&self) -> Option<f64> {
         let most = self.config.probability.0;
         if self.mean < self.min {
@@ -181,14 +182,14 @@ impl Red {
         if self.is_in_octets() {
             share *= f64::from(packet.wire_len) / self.config.mean_packet.0 as f64;
         }
-        // Packets told of are spread evenly rather than in clusters (section 7).
+        // Signals are spread evenly rather than in clusters (section 7).
         let left = 1.0 - f64::from(self.passed) * share;
         let is_due = left <= 0.0 || self.random.bernoulli(share / left);
         self.passed = if is_due { 0 } else { self.passed + 1 };
         if is_due { Fate::IsToldOf } else { Fate::Passes }
     }
 
-    /// Whether a packet that has come stays, if there is room for it.
+    /// Whether an arriving packet is admitted, given that there is room. Marks it if required.
     fn admits(&mut self, packet: &mut PacketHandle, verdicts: &mut Verdicts) -> bool {
         let stays = match self.decide(packet) {
             Fate::Passes => true,
@@ -201,7 +202,7 @@ impl Red {
         stays
     }
 
-    /// A packet goes, and the link has nothing to send after it if nothing waits.
+    /// Notes that a packet leaves, after which the link is idle if nothing waits.
     fn note_departure(&mut self, now: Instant, packet: &PacketHandle) {
         if self.fifo.queued().0 == 0 {
             self.idle_from = Some(now + self.time(packet.wire_len));
@@ -223,7 +224,7 @@ impl Discipline for Red {
     fn enqueue(&mut self, now: Instant, mut packet: PacketHandle, _: Flow, verdicts: &mut Verdicts) {
         let idle_from = self.idle_from.map(|from| from.max(now));
         self.average(now);
-        // What is refused is neither marked nor counted as dropped early.
+        // A packet without room is neither marked nor counted as dropped early.
         if !self.fifo.has_room(&packet) || self.admits(&mut packet, verdicts) {
             self.fifo.push(now, packet, verdicts);
         }

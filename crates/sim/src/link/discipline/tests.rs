@@ -5,7 +5,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::packet::{NodeId, Packet, PacketHandle, PacketSlab, Payload};
 
-/// `n` packets of 1000 octets.
+/// `n` packets of 1000 bytes.
 pub(in crate::link) fn packets(n: usize, ecn: Ecn) -> Vec<PacketHandle> {
     let mut slab = PacketSlab::default();
     let packet = |id| Packet {

@@ -1,8 +1,8 @@
-//! AODV at work: a router ([`anabranch_core::aodv`]) on each node that has one, its messages, and
+//! Hook for AODV: a router ([`anabranch_core::aodv`]) on each node that uses it, its messages, and
 //! the packets that wait for a route.
 //!
-//! Messages are UDP over IPv4. Packets wait as in ns-2.35's `aodv/aodv_rqueue.cc`: at most a number
-//! of them, each for a limited time, and the oldest makes room.
+//! Messages are UDP over IPv4. The packet buffer follows ns-2.35's `aodv/aodv_rqueue.cc`: it has a
+//! capacity, each packet waits for a limited time, and a full buffer drops the oldest packet.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,15 +23,15 @@ use crate::packet::{Ends, IpVersion, LinkId, NodeId, PacketHandle, Payload, Whol
 use crate::random::Stream;
 use crate::trace::NodeDrop;
 
-/// How a node takes part in AODV.
+/// AODV options of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AodvConfig {
-    /// The router.
+    /// Options of the router.
     pub router: aodv::Config,
-    /// Packets that wait for a route at a node, over all destinations: 64, ns-2's AODV_RTQ_MAX_LEN.
-    /// One more, and the oldest is dropped.
+    /// Largest number of packets that wait for a route at a node, over all destinations: 64, ns-2's
+    /// AODV_RTQ_MAX_LEN. A further packet replaces the oldest one.
     pub buffer: usize,
-    /// How long they wait at most: 30 s, ns-2's AODV_RTQ_TIMEOUT.
+    /// Longest time for which a packet waits: 30 s, ns-2's AODV_RTQ_TIMEOUT.
     pub buffer_time: Duration,
 }
 
@@ -47,41 +47,41 @@ impl Default for AodvConfig {
     }
 }
 
-/// Why a node cannot speak AODV.
+/// Reason why a node cannot use AODV.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AodvError {
-    /// The network speaks IPv6.
+    /// The network uses IPv6.
     #[error("AODV is for IPv4 (RFC 3561)")]
     NotIpv4,
-    /// The node is not on an 802.11 channel.
+    /// The node is not on an IEEE 802.11 channel.
     #[error("AODV needs an 802.11 radio on the node")]
     NotOnAir,
 }
 
-/// What has become of packets that wait for a route.
+/// Counters of packets that wait for a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AodvMetrics {
-    /// Packets that had to wait, once for each time.
+    /// Packets that had to wait; a packet counts each time.
     pub waited: u64,
-    /// Packets dropped since others came, or since they had waited too long.
+    /// Packets dropped because the buffer was full or they had waited too long.
     pub waited_in_vain: u64,
-    /// Packets dropped since no route was found.
+    /// Packets dropped because no route was found.
     pub not_found: u64,
 }
 
-/// What a node has learned of a destination.
+/// News of a node's route to a destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RouteChange {
-    /// There is a route that packets have waited for.
+    /// A route was found for waiting packets.
     Found,
-    /// There is none, as far as AODV could look.
+    /// The route discovery failed.
     Failed,
-    /// The route has broken, here or further on.
+    /// The route has broken, at this node or further on.
     Broken,
 }
 
-/// The same, with the node that tells it and the destination of the route.
+/// A change, with the node that reports it and the destination of the route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RouteNews {
     pub(crate) node: NodeId,
@@ -94,17 +94,17 @@ pub(crate) struct RouteNews {
 pub(in crate::network) struct Aodv {
     sites: Sites<Site>,
     pub(in crate::network) news: VecDeque<RouteNews>,
-    /// Messages that wait for a moment, so that neighbours do not all speak at once.
+    /// Messages that are delayed at random, so that neighbours do not send at the same time.
     delayed: Numbered<(NodeId, PacketHandle)>,
 }
 
-/// A router in operation.
+/// State of a router.
 #[derive(Debug)]
 struct Site {
     router: Router,
     config: AodvConfig,
     random: Stream,
-    /// For the next message.
+    /// Random word for the jitter of the next message.
     word: u32,
     armed: Option<Instant>,
     /// Packets that wait for a route, the oldest first.
@@ -124,14 +124,14 @@ impl Site {
         self.word = (self.random.bits() >> 32) as u32;
     }
 
-    /// When there may be something to do.
+    /// Next time at which there may be something to do.
     fn due(&self) -> Option<Instant> {
         let oldest = self.waiting.front().map(|w| w.since + self.config.buffer_time);
         [self.router.next_timeout(), oldest].into_iter().flatten().min()
     }
 }
 
-/// Routers know addresses; [`Network::set_aodv`] sees to it that all are of IPv4.
+/// IPv4 address of a node; [`Network::set_aodv`] refuses networks with IPv6.
 fn address(node: NodeId) -> Ipv4Addr {
     match address_of(IpVersion::V4, node) {
         IpAddr::V4(address) => address,
@@ -162,28 +162,28 @@ impl Network {
         Ok(())
     }
 
-    /// A node's AODV router, for its figures.
+    /// A node's AODV router, for metrics.
     pub fn aodv(&self, node: NodeId) -> Option<&Router> {
         self.hooks.aodv.sites.get(node).map(|site| &site.router)
     }
 
-    /// What has become of packets that waited for a route at a node.
+    /// Counters of packets that waited for a route at a node.
     pub fn aodv_metrics(&self, node: NodeId) -> Option<&AodvMetrics> {
         self.hooks.aodv.sites.get(node).map(|site| &site.metrics)
     }
 
-    /// Packets that wait for a route at a node.
+    /// Number of packets that wait for a route at a node.
     pub fn aodv_waiting(&self, node: NodeId) -> usize {
         self.hooks.aodv.sites.get(node).map_or(0, |site| site.waiting.len())
     }
 
-    /// What a node has learned of a destination, in order.
+    /// Takes the next route change, in order.
     #[inline]
     pub(crate) fn take_route_news(&mut self) -> Option<RouteNews> {
         self.hooks.aodv.news.pop_front()
     }
 
-    /// Applications have something to learn.
+    /// Whether there is news for applications.
     #[inline]
     pub(crate) fn has_news_for_applications(&self) -> bool {
         !self.datagrams.is_empty() || !self.hooks.aodv.news.is_empty()
@@ -194,14 +194,13 @@ impl Hook for Aodv {
     const ID: HookId = HookId(2);
     const TAKES_BACK: bool = true;
 
-    /// Hellos begin, if they are wanted.
+    /// Starts Hello messages, if enabled.
     fn start(net: &mut Network, now: Instant) {
         let nodes: Vec<NodeId> = net.hooks.aodv.sites.nodes().collect();
         nodes.into_iter().for_each(|node| Self::attend(net, now, node));
     }
 
-    /// A node that dies takes with it what waits there; one that starts again has forgotten
-    /// everything.
+    /// A node that goes down loses its waiting packets; one that starts again has lost its state.
     fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
         if up {
             if let Some(site) = Self::site(net, at) {
@@ -228,7 +227,7 @@ impl Hook for Aodv {
         }
     }
 
-    /// A packet goes where the router says, or waits.
+    /// Sends a packet as the router says, or buffers it.
     fn on_route(
         net: &mut Network,
         now: Instant,
@@ -251,7 +250,7 @@ impl Hook for Aodv {
         true
     }
 
-    /// What waited for the neighbour too is routed again, or dropped.
+    /// Packets that waited for the neighbour are also routed again, or dropped.
     fn on_undelivered(net: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
         let (at, neighbour) = (net.graph.link(link).from(), net.graph.link(link).to());
         let GivenBack { failed, waiting, reroutes } = back;
@@ -264,11 +263,13 @@ impl Hook for Aodv {
         let Some(site) = Self::site(net, at) else { return 0 };
         match message {
             None => site.router.handle_link_break(now, address(neighbour), Some(undelivered)),
+            // The router needs to know about a lost reply: the link may work in one direction only.
             Some(REPLY) => site.router.handle_reply_lost(now, address(neighbour)),
             Some(_) => site.router.handle_link_break(now, address(neighbour), None),
         }
         let mut rerouted = 0;
         if message.is_some() {
+            // A routing message is addressed to this neighbour, so there is no other route.
             net.packets.remove(failed.handle);
         } else {
             rerouted += u64::from(Self::route_again(net, now, at, failed, reroutes));
@@ -280,7 +281,7 @@ impl Hook for Aodv {
         rerouted
     }
 
-    /// A router's time-out may be due, or a message that was delayed goes out.
+    /// The timer of a router may be due, or a delayed message is sent.
     fn handle_event(net: &mut Network, now: Instant, at: u32, what: u32) {
         if what == DELAYED {
             let (at, handle) = net.hooks.aodv.delayed.remove(at);
@@ -303,7 +304,7 @@ impl Hook for Aodv {
     }
 }
 
-/// The link over the air to a neighbour, if it hears the node.
+/// The link over the air to a neighbour, if the neighbour can receive from this node.
 fn link_to(graph: &Graph, at: NodeId, to: NodeId) -> Option<LinkId> {
     graph.links_between(at, to).find(|link| graph.link(*link).is_wireless())
 }
@@ -328,7 +329,8 @@ impl Aodv {
                 let link = node_at(next.into()).and_then(|next| link_to(&net.graph, at, next));
                 match link {
                     Some(link) => net.send_over(now, link, past, handle),
-                    // The other end is heard, and does not hear this one.
+                    // The link is unidirectional: this node receives from the other end, but not
+                    // the reverse.
                     None => net.drop_at(now, at, NodeDrop::NoRoute, handle),
                 }
             }
@@ -348,7 +350,7 @@ impl Aodv {
         }
     }
 
-    /// What has waited for too long goes.
+    /// Drops packets that have waited too long.
     fn drop_overdue(net: &mut Network, now: Instant, at: NodeId) {
         while let Some(site) = Self::site(net, at) {
             let patience = site.config.buffer_time;
@@ -365,7 +367,8 @@ impl Aodv {
         net.drop_at(now, at, NodeDrop::WaitedInVain, waiting.handle);
     }
 
-    /// Another way for a packet, if there may be one; false if it is dropped.
+    /// Finds another route for a packet, if there may be one. Returns false if the packet is
+    /// dropped.
     fn route_again(
         net: &mut Network,
         now: Instant,
@@ -375,8 +378,8 @@ impl Aodv {
     ) -> bool {
         let Some(site) = Self::site(net, at) else { return false };
         let known = site.router.entry(address(handle.dst));
-        // Others have been told of the break: to ask for the sake of their packets would tell them
-        // again.
+        // For a packet of another node, route errors have been sent already; a discovery on its
+        // behalf would send them again.
         let hope = past.previous().is_none()
             || known.is_some_and(|entry| entry.is_valid() || entry.state == RouteState::Repairing);
         if past.rerouted >= reroutes || !hope {
@@ -387,8 +390,9 @@ impl Aodv {
         true
     }
 
-    /// What a router wants to say is said, what it has learned is acted upon, its timer set.
+    /// Sends the router's messages, acts on its events, and sets its timer.
     fn attend(net: &mut Network, now: Instant, at: NodeId) {
+        // An event can produce further messages, so both queues are polled until both are empty.
         loop {
             while let Some(site) = Self::site(net, at) {
                 let Some(transmit) = site.router.poll_transmit(site.word) else { break };
@@ -440,7 +444,7 @@ impl Aodv {
         }
     }
 
-    /// Takes out the packets that wait for a route there, in order.
+    /// Takes out the packets that wait for a route to a destination, in order.
     fn waiting_for(net: &mut Network, at: NodeId, destination: Ipv4Addr) -> Vec<Waiting> {
         let mut found = Vec::new();
         let Some(site) = Self::site(net, at) else { return found };
@@ -484,10 +488,10 @@ impl Aodv {
     }
 }
 
-/// The first octet of an RREP (RFC 3561 section 5.2).
+/// First byte of an RREP (RFC 3561 section 5.2).
 const REPLY: u8 = 2;
 
-/// A router's time-out may be due.
+/// Event: the timer of a router may be due.
 const TIMER: u32 = 0;
-/// A message has waited long enough; the other number is its own.
+/// Event: a delayed message is due. The other number identifies the message.
 const DELAYED: u32 = 1;

@@ -1,5 +1,5 @@
-//! Nodes that cache TCP segments for others ([`anabranch_core::dtc`]), and what the link layer
-//! tells them.
+//! Hook for nodes that cache TCP segments for other nodes ([`anabranch_core::dtc`]), and the
+//! notifications of their link layer.
 
 use anabranch_core::dtc::{Config, FlowKey, LinkEvent, Node, Transmit, Verdict};
 use anabranch_core::segment::Segment;
@@ -20,21 +20,21 @@ use crate::trace::NodeDrop;
 #[derive(Debug, Default)]
 pub(in crate::network) struct Caching {
     sites: Sites<Site>,
-    /// Packets whose link acknowledgement is awaited in vain.
+    /// Packets whose link-layer acknowledgement will not arrive.
     overdue: Numbered<Report>,
 }
 
-/// A caching node in operation.
+/// State of a caching node.
 #[derive(Debug)]
 struct Site {
     node: Node,
     config: Config,
     random: Stream,
-    /// The pending event that counts.
+    /// Time of the pending timer event that is valid.
     armed: Option<Instant>,
 }
 
-/// A packet that the link layer takes for lost, in a while.
+/// A packet that the link layer will consider lost.
 #[derive(Debug)]
 struct Report {
     node: NodeId,
@@ -42,9 +42,9 @@ struct Report {
     segment: Segment,
 }
 
-/// A node's time-out may be due.
+/// Event: the timer of a node may be due.
 const TIMER: u32 = 0;
-/// The link layer's acknowledgement of a packet has not come; the other number is that of the
+/// Event: a link-layer acknowledgement has not arrived in time. The other number identifies the
 /// report.
 const OVERDUE: u32 = 1;
 
@@ -53,15 +53,15 @@ fn flow(ip: IpVersion, packet: &Packet) -> FlowKey {
 }
 
 impl Network {
-    /// Makes a node cache segments for others. Its link layer tells it what it knows where the link
-    /// has [`crate::link::LinkConfig::link_ack_timeout`].
+    /// Makes a node cache segments for other nodes. Its link layer reports the fate of packets on
+    /// links with [`crate::link::LinkConfig::link_ack_timeout`].
     pub(crate) fn set_caching(&mut self, node: NodeId, config: Config, random: Stream) {
         let site = Site { node: Node::new(config), config, random, armed: None };
         self.hooks.caching.sites.insert(node, site);
         self.add_hook(node, Caching::ID);
     }
 
-    /// The cache of a node, if it has one, for its figures.
+    /// The cache of a node, if it has one, for metrics.
     pub fn caching(&self, node: NodeId) -> Option<&Node> {
         self.hooks.caching.sites.get(node).map(|site| &site.node)
     }
@@ -69,7 +69,7 @@ impl Network {
 
 impl Hook for Caching {
     const ID: HookId = HookId(0);
-    /// A cache reads sequence numbers, and fragments but the first have none.
+    /// A cache reads sequence numbers, which only the first fragment of a packet has.
     const LOOKS_INSIDE: bool = true;
 
     fn on_node(net: &mut Network, _: Instant, at: NodeId, up: bool) {
@@ -79,7 +79,7 @@ impl Hook for Caching {
         }
     }
 
-    /// A segment is passed on or held back; fragments and other transports are left alone.
+    /// Forwards or holds back a segment. Fragments and other transports are not touched.
     fn on_passage(net: &mut Network, now: Instant, at: NodeId, mut handle: PacketHandle) -> bool {
         let ip = net.config.ip;
         let Some(site) = net.hooks.caching.sites.get_mut(at) else { return false };
@@ -105,7 +105,8 @@ impl Hook for Caching {
         true
     }
 
-    /// The link layer knows what has become of a packet, or will know when nothing comes back.
+    /// The link layer knows the fate of a packet now, or will know it when no acknowledgement
+    /// arrives.
     fn on_link(net: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
         let LinkNews::Outcome { handle, event } = news else { return };
         let packet = net.packets.peek(handle);
@@ -148,12 +149,12 @@ impl Caching {
         }
     }
 
-    /// Sends what a caching node wants to send, and sees to its timer.
+    /// Sends what the caching node has to send, and sets its timer.
     fn look_after(net: &mut Network, now: Instant, at: NodeId) {
         while let Some(Transmit { flow, segment }) =
             net.hooks.caching.sites.get_mut(at).and_then(|site| site.node.poll_transmit(now))
         {
-            // Both ends are ours: the node has seen them in packets of this network.
+            // Both addresses belong to nodes: the cache took them from packets of this network.
             let (Some(src), Some(dst)) = (node_at(flow.source), node_at(flow.destination)) else { continue };
             net.relays[at.index()].metrics.repeated += 1;
             let (hop_limit, octets) = (net.config.hop_limit, segment.wire_len());
@@ -161,7 +162,8 @@ impl Caching {
             net.send_on(now, at, Past::NONE, handle);
         }
         let Some(site) = net.hooks.caching.sites.get_mut(at) else { return };
-        // A repetition that is due already waits for its turn: time must move on.
+        // A retransmission that is already due waits for an event at `now`: simulated time must
+        // advance.
         let due = site.node.next_timeout().map(|due| due.max(now));
         if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
             site.armed = Some(due);

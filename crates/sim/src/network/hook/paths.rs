@@ -1,8 +1,8 @@
-//! The path builder at work: a router ([`anabranch_core::paths`]) on each node that has one, its
-//! messages, and the way of a packet that bears a path's number.
+//! Hook for nodes that build paths: a router ([`anabranch_core::paths`]) on each of these nodes,
+//! its messages, and the routes of packets with a path number.
 //!
-//! Messages are ICMPv6 over whatever leads to a neighbour. Traffic between the root and a node
-//! follows the node's paths; between two others it goes up until a node knows the way down.
+//! Messages are ICMPv6 over any link to a neighbour. Traffic between the root and a node follows
+//! the node's paths. Traffic between two other nodes goes up until a node knows the way down.
 
 mod facts;
 
@@ -27,33 +27,34 @@ use crate::random::Stream;
 /// All routers of a network.
 #[derive(Debug, Default)]
 pub(in crate::network) struct Paths {
-    /// The data centre.
+    /// Root of all paths.
     root: Option<NodeId>,
     sites: Sites<Site>,
-    /// Nodes whose paths have changed, for their applications.
+    /// Nodes whose paths have changed, to be reported to their applications.
     pub(in crate::network) news: VecDeque<NodeId>,
-    /// Messages that could not be read.
+    /// Number of messages that could not be parsed.
     unread: u64,
-    /// The message that was read last: one to all is the same for each of those that hear it.
+    /// The message that was parsed last. A broadcast message is the same for each of its receivers,
+    /// so it is parsed once.
     read: Option<Read>,
 }
 
-/// A message that was read.
+/// A parsed message.
 #[derive(Debug)]
 struct Read {
     ends: (NodeId, NodeId),
     octets: Bytes,
-    /// `None` if it cannot be read.
+    /// `None` if it could not be parsed.
     message: Option<control::Message>,
 }
 
-/// A router in operation.
+/// State of a router.
 #[derive(Debug)]
 struct Site {
     router: Router,
     random: Stream,
     armed: Option<Instant>,
-    /// The paths that applications know of.
+    /// The paths that have been reported to applications.
     known: Vec<u8>,
 }
 
@@ -63,14 +64,14 @@ impl Site {
     }
 }
 
-/// The node of a short address.
+/// The node with a short address.
 fn node_of(address: ShortAddress) -> NodeId {
     NodeId(u32::from(address).wrapping_sub(1))
 }
 
 impl Network {
-    /// Gives a node a router; the first that is a root is the data centre. At most 65,533 nodes
-    /// have a short address.
+    /// Gives a node a router. The first root is the root of all paths. At most 65,533 nodes have a
+    /// short address.
     pub(crate) fn set_router(
         &mut self,
         node: NodeId,
@@ -96,22 +97,22 @@ impl Network {
         self.router(node).map_or(&[], Router::paths)
     }
 
-    /// A node's router, for its figures.
+    /// A node's router, for metrics.
     pub fn router(&self, node: NodeId) -> Option<&Router> {
         self.hooks.paths.sites.get(node).map(|site| &site.router)
     }
 
-    /// The root of the paths, if they are built.
+    /// The root of the paths, if nodes build paths.
     pub fn root(&self) -> Option<NodeId> {
         self.hooks.paths.root
     }
 
-    /// A node whose paths have changed, once for each change.
+    /// Takes a node whose paths have changed; it is reported once for each change.
     pub(crate) fn take_path_news(&mut self) -> Option<NodeId> {
         self.hooks.paths.news.pop_front()
     }
 
-    /// A node has a router, so its packets do not follow the static routes.
+    /// Whether a node has a router, so that its packets do not follow the static routes.
     pub(crate) fn has_router(&self, at: NodeId) -> bool {
         self.has_hook(at, Paths::ID)
     }
@@ -120,7 +121,7 @@ impl Network {
 impl Hook for Paths {
     const ID: HookId = HookId(1);
 
-    /// Routers learn which of their links are cables, and start.
+    /// Tells the routers which of their links are cables, and starts them.
     fn start(net: &mut Network, now: Instant) {
         let Network { graph, relays, hooks, .. } = net;
         let nodes: Vec<NodeId> = hooks.paths.sites.nodes().collect();
@@ -137,7 +138,7 @@ impl Hook for Paths {
         }
     }
 
-    /// A node that starts again has forgotten everything.
+    /// A node that starts again has lost its state.
     fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
         if up {
             Self::with_router(net, now, at, |router, random| router.reset(now, random));
@@ -190,7 +191,7 @@ impl Hook for Paths {
         }
     }
 
-    /// A router's time-out may be due.
+    /// The timer of a router may be due.
     fn handle_event(net: &mut Network, now: Instant, at: u32, _: u32) {
         let at = NodeId(at);
         let Some(site) = Self::site(net, at).filter(|site| site.armed == Some(now)) else { return };
@@ -200,12 +201,12 @@ impl Hook for Paths {
     }
 }
 
-/// The routers next to a node, each with the first link to it.
+/// The neighbours with routers, each with the first link to it.
 fn neighbours(graph: &Graph, relays: &[Relay], at: NodeId) -> impl Iterator<Item = (NodeId, LinkId)> {
     graph.neighbours(at).filter(|(to, _)| relays[to.index()].hooks.contains(Paths::ID))
 }
 
-/// The first link to a neighbour that is a router.
+/// The first link to a neighbour that has a router.
 fn link_to(graph: &Graph, relays: &[Relay], at: NodeId, to: NodeId) -> Option<LinkId> {
     let is_router = relays.get(to.index())?.hooks.contains(Paths::ID);
     graph.find_link(at, to).filter(|_| is_router)
@@ -216,7 +217,7 @@ impl Paths {
         net.hooks.paths.sites.get_mut(at)
     }
 
-    /// A message has come from a neighbour.
+    /// Handles a message from a neighbour.
     fn handle_control(
         net: &mut Network,
         now: Instant,
@@ -244,8 +245,8 @@ impl Paths {
         net.hooks.paths.read = Some(read);
     }
 
-    /// Something happens to a router: what it wants to say is sent, its timer set, its applications
-    /// told.
+    /// Passes an event to a router, then sends its messages, sets its timer and informs its
+    /// applications.
     fn with_router(net: &mut Network, now: Instant, at: NodeId, happens: impl FnOnce(&mut Router, u32)) {
         if !net.is_up(at) {
             return;
@@ -258,6 +259,7 @@ impl Paths {
         }
         let Some(site) = Self::site(net, at) else { return };
         let confirmed = || site.router.paths().iter().filter(|p| p.confirmed).map(|p| p.id);
+        // Compared with the known paths, so that applications hear of real changes only.
         let changed = !confirmed().eq(site.known.iter().copied());
         if changed {
             site.known = confirmed().collect();
@@ -272,7 +274,7 @@ impl Paths {
         }
     }
 
-    /// A message leaves: to one neighbour, or on every cable and once on the air.
+    /// Sends a message: to one neighbour, or over every cable and once over the air.
     fn say(net: &mut Network, now: Instant, at: NodeId, output: &Output) {
         let to = match output {
             Output::Dio(_) | Output::Dis { to: None } => NodeId::ALL_RPL_NODES,
@@ -301,7 +303,7 @@ impl Paths {
         }
     }
 
-    /// RFC 6550 section 6: messages stay on the link.
+    /// The hop limit keeps the message on the link (RFC 6550 section 6).
     fn make_control(net: &mut Network, at: NodeId, to: NodeId, payload: Payload) -> PacketHandle {
         let octets = match &payload {
             Payload::Opaque(opaque) => opaque.octets.len(),
@@ -310,8 +312,8 @@ impl Paths {
         net.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
     }
 
-    /// The link that a packet takes from a node that has a router; `from` is the neighbour that it
-    /// came from.
+    /// The link by which a packet leaves a node that has a router. `from` is the neighbour from
+    /// which it came.
     fn next_on_path(
         net: &mut Network,
         now: Instant,
@@ -324,18 +326,18 @@ impl Paths {
         let root = hooks.paths.root?;
         let site = hooks.paths.sites.get(at)?;
         let (up, down) = (short_address(src), short_address(dst));
-        // Never straight back: two nodes that each take the other for the way out would pass a
-        // packet to and fro.
+        // Never straight back: two nodes that each consider the other the next hop would exchange
+        // the packet until its hop limit is used up.
         let hop = |site: &Site, end, path, upward| {
             let hop = site.router.next_hop(end, path, upward)?;
             let to = node_of(hop.to);
             Some((link_to(graph, relays, at, to)?, hop.path_id)).filter(|_| Some(to) != from)
         };
-        // A path that is not known here any more: the best takes its place, as long as there is
+        // Path number that is no longer known here: the best path replaces it, as long as there is
         // one.
         let mut stale = None;
         let found = if dst == root {
-            // It keeps its number: from here on the path leads where it goes.
+            // The packet keeps its number, so nodes further on follow the same path.
             hop(site, up, path, true).or_else(|| hop(site, up, 0, true).map(|(link, _)| (link, path)))
         } else if src == root || at == root {
             let found = hop(site, down, path, false);
@@ -360,7 +362,7 @@ impl Paths {
         Some(link)
     }
 
-    /// A packet has passed upward, or has come to the root.
+    /// Notes a packet that has passed upward or has reached the root.
     fn note_passage(
         net: &mut Network,
         at: NodeId,

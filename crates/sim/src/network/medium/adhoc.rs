@@ -1,12 +1,12 @@
-//! Packets over IEEE 802.11: a node's interface queue, its frames, and what comes out of them at
-//! the neighbours.
+//! Packets over IEEE 802.11: the interface queue and frames of a node, and the packets that
+//! neighbours receive.
 //!
-//! A packet is one data frame with LLC and SNAP (RFC 1042); the MTU of the links keeps longer ones
-//! out. The queue is ns-2's `Queue/DropTail/PriQueue`: routing messages go before data, and a full
-//! queue drops from its tail.
+//! A packet is one data frame with LLC and SNAP (RFC 1042); the MTU of the links excludes longer
+//! packets. The queue is ns-2's `Queue/DropTail/PriQueue`: routing messages have priority over
+//! data, and a full queue drops from its tail.
 //!
 //! A packet stays with its sender until its frame is settled, and a receiver makes a copy. So a
-//! packet can have arrived that its sender takes for lost, when only acknowledgements were.
+//! packet that the sender considers lost may have arrived, if only acknowledgements were lost.
 
 mod queue;
 mod watch;
@@ -28,18 +28,18 @@ use crate::wifi::{Effect, EnergyUse, Outcome, Outgoing, Station, Wifi};
 
 use queue::{Priority, Queue, Refused};
 
-/// What holds for every node of an ad hoc network.
+/// Options of every node of an ad hoc network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AdhocConfig {
-    /// Packets that wait at a node for the MAC, beside the one that it has: 50, as ns-2's users set
-    /// `ifqlen`. ns-2 itself refuses the packet that would be the 50th.
+    /// Capacity of a node's queue in packets, without the packet at the MAC: 50, the usual `ifqlen`
+    /// in ns-2. ns-2 itself refuses the packet that would be the 50th.
     pub queue: usize,
-    /// Octets of the longest packet, IP header included: 1500, as of Ethernet. More than fits into
-    /// the longest MPDU is taken for that.
+    /// Largest IP packet in bytes, IP header included: 1500, as for Ethernet. A larger value is
+    /// reduced to the room in the longest MPDU.
     pub mtu: u32,
-    /// How often a packet whose next hop does not answer is given to AODV again, which may know or
-    /// find another; those that are queued for this next hop go with it. 1; with 0 all of them are
-    /// dropped, as in ns-2.
+    /// Number of times that a packet whose next hop does not answer is given to AODV again, which
+    /// may know or find another route; the packets queued for this next hop go with it. 1 by
+    /// default; with 0 all of them are dropped, as in ns-2.
     pub reroutes: u8,
 }
 
@@ -50,42 +50,42 @@ impl Default for AdhocConfig {
 }
 
 impl AdhocConfig {
-    /// What differs in ns-2.35: no packet is given another route.
+    /// The values of ns-2.35, which differ in one option: no packet gets another route.
     pub fn ns2() -> Self {
         Self { reroutes: 0, ..Self::default() }
     }
 }
 
-/// What the interface of a node has done.
+/// Counters of a node's interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AdhocMetrics {
-    /// Packets given to the MAC, routing messages included.
+    /// Packets passed to the MAC, including routing messages.
     pub packets: u64,
     /// Routing messages among them.
     pub routing: u64,
     /// Broadcasts among them.
     pub broadcasts: u64,
-    /// Packets that a full queue refused, or pushed out for a routing message.
+    /// Packets that a full queue refused, or replaced by a routing message.
     pub queue_drops: u64,
-    /// The most packets that waited.
+    /// Peak number of waiting packets.
     pub queue_peak: usize,
     /// Packets that the MAC gave up.
     pub failures: u64,
-    /// Packets that were taken back from the queue since their next hop did not answer, those given
-    /// up not counted.
+    /// Packets taken back from the queue because their next hop did not answer, without those that
+    /// the MAC gave up.
     pub taken_back: u64,
-    /// Packets, given up or taken back, that were given another route or wait for one.
+    /// Packets, given up or taken back, that got another route or wait for one.
     pub rerouted: u64,
     /// Packets too long for a frame.
     pub too_long: u64,
 }
 
-/// The channel and those on it.
+/// The channel and its stations.
 #[derive(Debug)]
 pub(in crate::network) struct Adhoc {
     config: AdhocConfig,
     wifi: Wifi,
-    /// What a link loses that is up.
+    /// Loss probability of a link that is up.
     loss: f64,
     stations: Stations,
     interfaces: Vec<Interface>,
@@ -100,19 +100,18 @@ struct Interface {
     out_of_energy: bool,
 }
 
-/// The packet that the MAC has.
+/// The packet at the MAC.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     outbound: Outbound,
     tag: u64,
-    /// The neighbour has it.
+    /// Whether the neighbour has received it.
     arrived: bool,
 }
 
 impl Network {
-    /// Puts nodes on an 802.11 channel: `nodes` are the stations of `wifi`, in order; `loss` is
-    /// what its links lose by themselves. Links between them are added with
-    /// [`Network::add_adhoc_link`].
+    /// Puts nodes on an IEEE 802.11 channel: `nodes` are the stations of `wifi`, in order; `loss`
+    /// is the loss probability of its links. [`Network::add_adhoc_link`] adds links between them.
     pub(crate) fn set_adhoc(&mut self, config: AdhocConfig, wifi: Wifi, loss: f64, nodes: Vec<NodeId>) {
         let stations = Stations::new(nodes, self.graph.node_count());
         let interfaces = (0..stations.count()).map(|_| Interface::default()).collect();
@@ -120,17 +119,17 @@ impl Network {
         self.media.adhoc = Some(Box::new(adhoc));
     }
 
-    /// One neighbour hears another: a link over the channel.
+    /// Adds a link over the channel: `to` receives from `from`.
     pub(crate) fn add_adhoc_link(&mut self, from: NodeId, to: NodeId, config: &Arc<LinkConfig>) {
         self.graph.add_link_over_air((from, to), Adhoc::ID, config);
     }
 
-    /// The 802.11 channel, for its figures.
+    /// The IEEE 802.11 channel, for metrics.
     pub fn wifi(&self) -> Option<&Wifi> {
         self.media.adhoc.as_ref().map(|a| &a.wifi)
     }
 
-    /// The 802.11 station of a node that has one.
+    /// The IEEE 802.11 station of a node that has one.
     pub fn wifi_station(&self, node: NodeId) -> Option<Station> {
         self.media.adhoc.as_ref()?.stations.of(node).map(Station)
     }
@@ -140,17 +139,17 @@ impl Network {
         Some(&self.media.adhoc.as_ref()?.interfaces[station.0 as usize])
     }
 
-    /// What a node's interface to the 802.11 channel has done.
+    /// Counters of a node's interface to the IEEE 802.11 channel.
     pub fn adhoc_metrics(&self, node: NodeId) -> Option<&AdhocMetrics> {
         Some(&self.adhoc_interface(node)?.metrics)
     }
 
-    /// Packets that wait at a node for the MAC.
+    /// Number of packets that wait for the MAC at a node.
     pub fn adhoc_queue(&self, node: NodeId) -> usize {
         self.adhoc_interface(node).map_or(0, |interface| interface.queue.len())
     }
 
-    /// A node's radio has no energy left.
+    /// Whether a node's radio has used up its energy.
     pub(crate) fn is_exhausted(&self, node: NodeId) -> bool {
         self.adhoc_interface(node).is_some_and(|interface| interface.out_of_energy)
     }
@@ -159,7 +158,7 @@ impl Network {
 impl Medium for Adhoc {
     const ID: MediumId = crate::wifi::MEDIUM;
 
-    /// That a link is down is not known here: the MAC finds out.
+    /// The interface does not know whether the link is down: the MAC finds out.
     fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let from = net.graph.link(link).from();
         Self::enqueue(net, now, from, Outbound { link: Some(link), handle, past });
@@ -210,6 +209,7 @@ impl Medium for Adhoc {
         let Some(station) = adhoc.stations.of(node) else { return };
         adhoc.wifi.set_up(now, Station(station), up, &mut net.events);
         Self::settle(net, now);
+        // Settled first, so that the cut frame is reported before the packets of the station.
         let Some(adhoc) = net.media.adhoc.as_mut().filter(|_| !up) else { return };
         let interface = adhoc.interface(station);
         let mut lost: Vec<Outbound> = interface.current.take().map(|c| c.outbound).into_iter().collect();
@@ -219,11 +219,12 @@ impl Medium for Adhoc {
         }
     }
 
-    /// On a link that is down nothing is received, whatever is sent.
+    /// On a link that is down nothing is received, but stations continue to send.
     fn set_link(net: &mut Network, link: LinkId, up: bool) {
         let Some(adhoc) = &mut net.media.adhoc else { return };
         let link = net.graph.link(link);
         if let (Some(from), Some(to)) = (adhoc.stations.of(link.from()), adhoc.stations.of(link.to())) {
+            // The sender is not told: its MAC detects the failure by missing acknowledgements.
             let loss = if up { adhoc.loss } else { 1.0 };
             adhoc.wifi.set_loss(Station(from), Station(to), loss);
         }
@@ -285,14 +286,15 @@ impl Adhoc {
         net.packets.remove(handle);
     }
 
-    /// A packet that a link had accepted is thrown away.
+    /// Drops a packet that a link had accepted.
     #[cold]
     fn abandon(net: &mut Network, now: Instant, outbound: Outbound, why: LinkDrop) {
         Self::withdraw(net, now, outbound, why);
         net.packets.remove(outbound.handle);
     }
 
-    /// A link no longer has a packet that it had accepted; what becomes of that is another matter.
+    /// Removes a packet from the counts of a link that had accepted it; its caller decides what
+    /// happens to it.
     #[cold]
     fn withdraw(net: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound, why: LinkDrop) {
         if let Some(link) = link {
@@ -301,11 +303,11 @@ impl Adhoc {
         }
     }
 
-    /// The next packet of an idle station begins.
+    /// Begins with the next packet of an idle station.
     fn serve(net: &mut Network, now: Instant, station: u32) {
         let Some(adhoc) = &mut net.media.adhoc else { return };
         let interface = &mut adhoc.interfaces[station as usize];
-        // A station without energy is down before its node is.
+        // A station without energy goes down before its node does.
         if interface.current.is_some() || !adhoc.wifi.is_up(Station(station)) {
             return;
         }
@@ -327,7 +329,7 @@ impl Adhoc {
         debug_assert_eq!(sent, Ok(()), "a packet fits, and the station is up and has nothing else under way");
     }
 
-    /// It does not go over the air at all, and the next one has its turn.
+    /// Drops a packet that cannot be sent over the air, and continues with the next one.
     #[cold]
     fn too_long_for_a_frame(net: &mut Network, now: Instant, station: u32, outbound: Outbound) {
         if let Some(link) = outbound.link {
@@ -341,7 +343,7 @@ impl Adhoc {
         Self::serve(net, now, station);
     }
 
-    /// What the radio has done leads to packets that arrive, and to further frames.
+    /// Handles the effects of the channel: packets that arrive, and further frames.
     fn settle(net: &mut Network, now: Instant) {
         while let Some(effect) = net.media.adhoc.as_mut().and_then(|a| a.wifi.poll_effect()) {
             match effect {
@@ -364,7 +366,7 @@ impl Adhoc {
     fn frame_received(net: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
         let Some(adhoc) = &mut net.media.adhoc else { return };
         let (node, neighbour) = (adhoc.stations.node(at), adhoc.stations.node(from));
-        // A frame whose packet its sender has lost since, with all it had, is of no use.
+        // A frame whose sender has lost the packet since then, by going down, is ignored.
         let current = adhoc.interface(from).current.as_mut().filter(|c| c.tag == tag);
         let Some(current) = current else { return };
         current.arrived = true;
@@ -389,7 +391,8 @@ impl Adhoc {
         let failed = match outcome {
             Outcome::Acknowledged | Outcome::Sent => false,
             Outcome::NoAck => true,
-            // The node dies, and all that it has with it; observers may yet want to see the frame.
+            // The node is going down and its packets are dropped with it, after observers have seen
+            // the frame.
             Outcome::Down => return,
         };
         let Some(current) = interface.current.take_if(|c| c.tag == tag) else { return };
@@ -414,8 +417,8 @@ impl Adhoc {
         Self::serve(net, now, station);
     }
 
-    /// A next hop does not answer, and the node's router is told. What waits for it is taken out of
-    /// the queue.
+    /// Tells the node's router that a next hop does not answer, and takes the packets that wait for
+    /// it out of the queue.
     #[cold]
     fn next_hop_is_gone(net: &mut Network, now: Instant, station: u32, link: LinkId, failed: Outbound) {
         let Some(adhoc) = &mut net.media.adhoc else { return };

@@ -1,4 +1,4 @@
-//! Cables: point-to-point links, each with a queue of its own ([`crate::link`]).
+//! Cables: point-to-point links, each with its own queue ([`crate::link`]).
 
 use anabranch_core::paths::Metrics;
 use anabranch_core::time::Instant;
@@ -13,13 +13,13 @@ use crate::numbered::Numbered;
 use crate::packet::{LinkId, MediumId, PacketHandle};
 use crate::trace::Point;
 
-/// Octets of a segment without payload, in an IPv6 packet.
+/// Bytes of the IPv6 and TCP headers of a segment without options.
 const HEADERS: u32 = 60;
 
-/// What cables have beside their queues.
+/// State of cables besides their queues.
 #[derive(Debug, Default)]
 pub(in crate::network) struct Cable {
-    /// Packets that are late, and the link that they come out of.
+    /// Late packets (reordering or duplication), and the link from which each will arrive.
     late: Numbered<(LinkId, PacketHandle)>,
 }
 
@@ -38,7 +38,8 @@ impl Medium for Cable {
             Offer::Accepted => {}
             Offer::Waits(due) => return net.wait(now, link, handle, due),
             Offer::DepartFirst => {
-                // Whichever event comes first at an instant: the packet that is due makes room.
+                // The packet that is due for departure makes room, whichever of the two events
+                // comes first.
                 net.handle_departure(now, link);
                 return net.transmit(now, link, past, handle);
             }
@@ -66,8 +67,8 @@ impl Medium for Cable {
 }
 
 impl Network {
-    /// The head of a cable's list arrives, unless the event is void. A segment comes out if it was
-    /// for the node at the far end and is whole.
+    /// The first packet in a cable's list arrives, unless the event is void. Returns a segment if
+    /// the packet was for the node at the far end and completes one.
     pub fn handle_arrival(&mut self, now: Instant, link: LinkId, generation: u32) -> Option<Delivery> {
         let this = self.graph.link_mut(link);
         let (from, to) = (this.from(), this.to());
@@ -103,8 +104,8 @@ impl Network {
         }
     }
 
-    /// A packet was given to a queue with a discipline of its own, which takes the packet that it
-    /// drops, perhaps another one.
+    /// Handles a packet that a queue with its own discipline has taken. The discipline may have
+    /// dropped this packet or another one.
     #[cold]
     fn wait(&mut self, now: Instant, link: LinkId, handle: PacketHandle, due: Option<Instant>) {
         if let Some(due) = due {
@@ -112,7 +113,7 @@ impl Network {
         }
         let Some(cable) = self.graph.link_mut(link).cable_mut() else { return };
         let dropped = cable.take_dropped();
-        // What is refused was never sent, as observers see it.
+        // Observers consider a packet that is dropped at once as never sent.
         if !dropped.iter().any(|(refused, _)| refused.is_of(handle)) {
             self.watch(now, link, Point::Sent, handle);
             self.watch_departure(now, link, handle, Instant::FAR_FUTURE);
@@ -136,7 +137,7 @@ impl Network {
         self.watch_departure(now, link, handle, now);
     }
 
-    /// The discipline of a cable's queue has dropped packets.
+    /// Drops packets that the discipline of a cable's queue has discarded.
     fn forget(&mut self, now: Instant, link: LinkId, dropped: Vec<(PacketHandle, LinkDrop)>) {
         for (handle, why) in dropped {
             self.watch(now, link, Point::Dropped(why), handle);
@@ -144,7 +145,7 @@ impl Network {
         }
     }
 
-    /// A packet that was made late arrives.
+    /// A late packet arrives.
     pub(crate) fn handle_late(&mut self, now: Instant, slot: u32) -> Option<Delivery> {
         let (link, handle) = self.media.cable.late.remove(slot);
         self.arrive(now, link, handle)
@@ -165,11 +166,11 @@ impl Network {
         }
     }
 
-    /// A cable has accepted a packet, and an observer watches.
+    /// Informs the observers of a packet that a cable has accepted.
     #[cold]
     fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         let Some(cable) = self.graph.link(link).cable() else { return };
-        // With the mark that it has got.
+        // As queued, with the ECN mark if it got one.
         let (handle, start) = (cable.last().unwrap_or(handle), cable.last_start().unwrap_or(now));
         self.watch(now, link, Point::Sent, handle);
         if start > now {

@@ -1,8 +1,8 @@
-//! Which node is which station of a radio.
+//! Mapping between nodes and stations of a channel.
 
 use crate::packet::NodeId;
 
-/// The nodes of a radio's stations, both ways.
+/// The nodes of a channel's stations, in both directions.
 #[derive(Debug)]
 pub(super) struct Stations {
     nodes: Vec<NodeId>,
@@ -31,7 +31,7 @@ impl Stations {
         self.nodes[station as usize]
     }
 
-    /// How many stations there are.
+    /// Number of stations.
     pub(super) fn count(&self) -> usize {
         self.nodes.len()
     }

@@ -1,13 +1,13 @@
-//! Packets over the radio: a node's queue, its frames, and what comes out of them at the
-//! neighbours.
+//! Packets over IEEE 802.15.4: the queue and frames of a node, and the packets that neighbours
+//! receive.
 //!
-//! 6LoWPAN between IP and the frame (RFC 4944, RFC 6282): a packet is compressed and, if it does
-//! not fit into a frame, cut. Every hop puts it together again before it goes on (route-over, RFC
-//! 6606 section 1.2), or passes its fragments on one by one ([`FragmentForwarding`]). A frame that
-//! the link layer gives up takes the rest of its packet with it.
+//! 6LoWPAN is between IP and the frame (RFC 4944, RFC 6282): a packet is compressed and, if it does
+//! not fit into a frame, fragmented. Every hop reassembles it before forwarding (route-over, RFC
+//! 6606 section 1.2), or forwards fragments one by one ([`FragmentForwarding`]). If the link layer
+//! gives up a frame, the rest of its packet is dropped too.
 //!
-//! A packet stays with its sender until its last frame is settled; a receiver that has all of it
-//! makes a copy. So a packet can have arrived that its sender takes for lost, as in life.
+//! A packet stays with its sender until its last frame is settled. A receiver that has all frames
+//! makes a copy. So a packet that the sender considers lost may have arrived, as on real radios.
 
 mod forwarding;
 mod sight;
@@ -36,31 +36,33 @@ use forwarding::Datagram;
 pub use forwarding::{FragmentForwarding, VirtualReassembly};
 use sight::Sight;
 
-/// Beside the events of the radio: a station may send the next fragment of a packet, or forget one
-/// of which fragments are missing.
+/// Event besides those of the radio: a station may send the next fragment of a packet, or drop an
+/// incomplete one.
 const FRAGMENT: u32 = u32::MAX;
 
-/// What holds for every node on the air.
+/// Options of every node on the channel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WirelessConfig {
-    /// Packets, broadcasts included, that wait for the radio at a node, beside the one that is
-    /// being sent.
+    /// Capacity of a node's queue in packets, including broadcasts, without the packet in
+    /// transmission.
     pub queue: u32,
-    /// Packets in pieces that a node puts together at a time. A small node has room for one or two.
+    /// Number of fragmented packets that a node reassembles at the same time. A small node has
+    /// memory for one or two.
     pub reassemblies: usize,
-    /// How long the pieces wait for the rest (RFC 4944 section 5.3: at most 60 s).
+    /// Time for which a node waits for the remaining fragments of a packet (RFC 4944 section 5.3:
+    /// at most 60 s).
     pub reassembly_timeout: Duration,
-    /// What a node does with a packet in pieces that is for others.
+    /// How a node forwards a fragmented packet.
     pub forwarding: FragmentForwarding,
-    /// How often a frame that found no free channel is handed to the MAC again, each time from the
-    /// beginning of CSMA-CA. After the last failure its packet is dropped. IEEE Std 802.15.4-2020
-    /// leaves repetitions to the layer above.
+    /// Number of times that a frame is handed to the MAC again after it found no free channel; each
+    /// time CSMA-CA starts anew. After the last failure the packet is dropped. IEEE Std
+    /// 802.15.4-2020 leaves such repetitions to the next higher layer.
     pub access_retries: u8,
-    /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ...
-    /// Packets that were dropped for lack of a free channel do not count: they say nothing about
-    /// the link.
+    /// Number of successive unacknowledged packets after which a neighbour is considered lost, if
+    /// [`silent_for`](Self::silent_for) has passed as well. Packets dropped for lack of a free
+    /// channel do not count, since they say nothing about the link.
     pub lost_after: u32,
-    /// ... if nothing was heard of it for so long.
+    /// Time since the last frame of a neighbour before it can be considered lost.
     pub silent_for: Duration,
 }
 
@@ -79,7 +81,7 @@ impl Default for WirelessConfig {
 }
 
 impl WirelessConfig {
-    /// How long pieces wait for the rest.
+    /// Time for which fragments wait for the rest of their packet.
     fn patience(&self) -> Duration {
         match self.forwarding {
             FragmentForwarding::Reassembly => self.reassembly_timeout,
@@ -88,35 +90,35 @@ impl WirelessConfig {
     }
 }
 
-/// What the adaptation layer of a node has done.
+/// Counters of a node's adaptation layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WirelessMetrics {
-    /// Packets put together from pieces.
+    /// Packets reassembled.
     pub joined: u64,
-    /// Packets of which pieces never came.
+    /// Packets of which fragments were missing at the time-out.
     pub timed_out: u64,
-    /// Pieces for which there was no room.
+    /// Fragments dropped because there was no room to reassemble.
     pub no_room: u64,
-    /// Routing messages given to the radio.
+    /// Routing messages passed to the radio.
     pub routing: u64,
     /// Broadcast packets sent.
     pub broadcasts: u64,
     /// Broadcast packets dropped because the queue was full.
     pub broadcasts_dropped: u64,
-    /// Fragments of others passed on one by one.
+    /// Fragments forwarded one by one for other nodes.
     pub fragments_forwarded: u64,
-    /// Packets of others that there was no room to remember, in the virtual reassembly buffer or in
-    /// the queue.
+    /// Packets of other nodes refused for lack of room in the virtual reassembly buffer or the
+    /// queue.
     pub entries_refused: u64,
-    /// The most that were remembered at a time.
+    /// Peak number of entries in the virtual reassembly buffer.
     pub entries_peak: u64,
-    /// Packets of others of which fragments never came.
+    /// Packets of other nodes of which fragments were missing at the time-out.
     pub entries_timed_out: u64,
-    /// Fragments of others that belong to no packet that the node remembers.
+    /// Fragments for other nodes that belong to no entry.
     pub strays: u64,
 }
 
-/// The radio and those on it.
+/// The radio and its stations.
 #[derive(Debug)]
 pub(in crate::network) struct Wireless {
     config: WirelessConfig,
@@ -126,7 +128,7 @@ pub(in crate::network) struct Wireless {
     next_number: u32,
 }
 
-/// One node's side.
+/// The interface of a node.
 #[derive(Debug, Default)]
 struct Interface {
     waiting: VecDeque<Outbound>,
@@ -141,10 +143,10 @@ struct Interface {
 
 #[derive(Clone, Copy, Debug)]
 struct Outbound {
-    /// `None` is everybody.
+    /// `None` for a broadcast.
     link: Option<LinkId>,
     handle: PacketHandle,
-    /// Of which of the node's datagrams it is the next fragment; `None` is a whole packet.
+    /// The datagram of which this is the next fragment; `None` for a whole packet.
     datagram: Option<u32>,
 }
 
@@ -154,16 +156,16 @@ struct Current {
     outbound: Outbound,
     number: u32,
     cut: Cut,
-    /// The frame that is on its way.
+    /// Index of the frame in transmission.
     piece: u32,
-    /// The last that is sent in this turn.
+    /// Index of the last frame that is sent in this turn.
     last: u32,
-    /// How often it has found no free channel.
+    /// Number of times that the frame has found no free channel.
     refused: u8,
     arrived: bool,
 }
 
-/// A packet of which pieces are here.
+/// A packet of which some fragments have arrived.
 #[derive(Clone, Copy, Debug)]
 struct Partial {
     from: u32,
@@ -172,7 +174,7 @@ struct Partial {
     here: u32,
 }
 
-/// What the link layer has seen of a neighbour.
+/// The link layer's record of a neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Neighbour {
     station: u32,
@@ -181,7 +183,7 @@ struct Neighbour {
     failures: u32,
 }
 
-/// A frame's tag: which packet of its sender, and which piece.
+/// The tag of a frame: number of the packet at its sender, and index of the fragment.
 fn tag(number: u32, piece: u32) -> u64 {
     u64::from(number) << 32 | u64::from(piece)
 }
@@ -205,12 +207,12 @@ impl Wireless {
         &mut self.interfaces[station as usize]
     }
 
-    /// No further packet may wait at a station.
+    /// Whether the queue of a station is full.
     fn is_full(&self, station: u32) -> bool {
         self.interfaces[station as usize].waiting.len() >= self.config.queue as usize
     }
 
-    /// What tells a packet on one hop from others: its lower half is the tag of its datagram.
+    /// A number that identifies a packet on one hop. Its lower half is the datagram tag.
     fn next_number(&mut self) -> u32 {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
@@ -224,7 +226,7 @@ impl Interface {
         self.neighbours.get_mut(at)
     }
 
-    /// A piece has come; true if it was the last one missing.
+    /// Handles a fragment. Returns true if it was the last one missing.
     fn join(
         &mut self,
         now: Instant,
@@ -235,8 +237,8 @@ impl Interface {
         let before = self.partials.len();
         self.partials.retain(|p| now.saturating_since(p.since) < config.patience());
         self.metrics.timed_out += (before - self.partials.len()) as u64;
-        // A neighbour sends one packet at a time, if it does not pass fragments on: what it began
-        // before will never be whole.
+        // A neighbour that does not forward fragments sends one packet at a time, so its earlier
+        // packet will never be complete.
         if config.forwarding == FragmentForwarding::Reassembly {
             self.partials.retain(|p| p.from != from || p.number == number);
         }
@@ -262,15 +264,15 @@ impl Interface {
 }
 
 impl Network {
-    /// Puts nodes on the air: `nodes` are the stations of `radio`, in order. Links between them are
-    /// added with [`Network::add_wireless_link`].
+    /// Puts nodes on the channel: `nodes` are the stations of `radio`, in order.
+    /// [`Network::add_wireless_link`] adds links between them.
     pub(crate) fn set_wireless(&mut self, config: WirelessConfig, mut radio: Radio, nodes: Vec<NodeId>) {
         radio.start(&mut self.events);
         let wireless = Wireless::new(config, radio, nodes, self.graph.node_count());
         self.media.wireless = Some(Box::new(wireless));
     }
 
-    /// One neighbour hears another: a link over the air.
+    /// Adds a link over the air: `to` receives from `from`.
     pub(crate) fn add_wireless_link(&mut self, from: NodeId, to: NodeId, config: &Arc<LinkConfig>) {
         let link = self.graph.add_link_over_air((from, to), Wireless::ID, config);
         let Some(wireless) = &mut self.media.wireless else { return };
@@ -280,17 +282,17 @@ impl Network {
         neighbours.insert(at, Neighbour { station: b, link, heard: Instant::ZERO, failures: 0 });
     }
 
-    /// The radio, for its figures.
+    /// The radio, for metrics.
     pub fn radio(&self) -> Option<&Radio> {
         self.media.wireless.as_ref().map(|w| &w.radio)
     }
 
-    /// The station of a node on the air.
+    /// The station of a node on the channel.
     pub fn station(&self, node: NodeId) -> Option<u32> {
         self.media.wireless.as_ref()?.station(node)
     }
 
-    /// What a node's adaptation layer has done.
+    /// Counters of a node's adaptation layer.
     pub fn wireless_metrics(&self, node: NodeId) -> Option<&WirelessMetrics> {
         let wireless = self.media.wireless.as_ref()?;
         Some(&wireless.interfaces[wireless.station(node)? as usize].metrics)
@@ -325,7 +327,7 @@ impl Medium for Wireless {
         }
     }
 
-    /// Unless the queue is full.
+    /// A broadcast is dropped if the queue is full.
     fn broadcast(net: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
         if let Some(wireless) = &mut net.media.wireless
             && let Some(station) = wireless.station(from)
@@ -402,6 +404,7 @@ impl Medium for Wireless {
         let interface = wireless.interface(station);
         interface.partials.clear();
         let current = interface.current.take().map(|c| c.outbound);
+        // The packet of a fragment is in `datagrams`, so it is dropped once, from there.
         let whole = current.into_iter().chain(interface.waiting.drain(..)).filter(|o| o.datagram.is_none());
         let whole = whole.map(|o| (o.link, o.handle));
         let in_pieces = interface.datagrams.drain(..).map(|d| (Some(d.link), d.handle));
@@ -450,7 +453,7 @@ impl Wireless {
         Self::settle_radio(net, now);
     }
 
-    /// The next packet of an idle station begins.
+    /// Begins with the next packet of an idle station.
     fn serve(net: &mut Network, now: Instant, station: u32) {
         let Some(wireless) = &mut net.media.wireless else { return };
         let node = wireless.stations.node(station);
@@ -458,7 +461,8 @@ impl Wireless {
         if interface.current.is_some() {
             return;
         }
-        // One packet of the node's own at a time; the fragments of others go between its own.
+        // One packet of the node itself at a time; fragments of other nodes are sent between its
+        // fragments.
         let busy = interface.datagrams.iter().any(Datagram::is_own);
         let next = interface.waiting.iter().position(|o| !busy || o.datagram.is_some());
         let Some(outbound) = next.and_then(|at| interface.waiting.remove(at)) else { return };
@@ -500,6 +504,7 @@ impl Wireless {
         let tag = tag(current.number, current.piece);
         let outgoing = Outgoing { to: to.map(Station), psdu_len, tag, pending };
         let (radio, events) = (&mut wireless.radio, &mut net.events);
+        // A repetition keeps the sequence number, by which receivers detect a duplicate.
         let sent = match current.refused {
             0 => radio.send(now, Station(station), outgoing, events),
             _ => radio.send_again(now, Station(station), outgoing, events),
@@ -507,14 +512,14 @@ impl Wireless {
         debug_assert_eq!(sent, Ok(()), "a piece fits, and the station has nothing else under way");
     }
 
-    /// Another frame goes to the same neighbour behind this one: of the same packet, or of the
-    /// packet that is next.
+    /// Whether another frame to the same neighbour follows this one: of the same packet, or of the
+    /// next packet.
     fn another_follows(interface: &Interface, current: &Current) -> bool {
         let next = || interface.waiting.front().is_some_and(|next| next.link == current.outbound.link);
         current.outbound.link.is_some() && (current.piece < current.last || next())
     }
 
-    /// It does not go over the air at all, and the next one has its turn.
+    /// Drops a packet that cannot be sent over the air, and continues with the next one.
     #[cold]
     fn too_long(net: &mut Network, now: Instant, station: u32, outbound: Outbound) {
         if let Some(link) = outbound.link {
@@ -527,7 +532,7 @@ impl Wireless {
         Self::serve(net, now, station);
     }
 
-    /// What the radio has done leads to packets that arrive, and to further frames.
+    /// Handles the effects of the radio: packets that arrive, and further frames.
     pub(super) fn settle_radio(net: &mut Network, now: Instant) {
         while let Some(effect) = net.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
             match effect {
@@ -543,11 +548,12 @@ impl Wireless {
     fn piece_received(net: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
         let Some(wireless) = &mut net.media.wireless else { return };
         let config = wireless.config;
-        // A frame whose packet its sender has lost since, with all it had, is of no use.
+        // A frame whose sender has lost the packet since then, by going down, is ignored.
         let Some(current) = wireless.interfaces[from as usize].current else { return };
         let (number, piece) = ((tag >> 32) as u32, tag as u32);
         let interface = &mut wireless.interfaces[at as usize];
         if let Some(neighbour) = interface.neighbour(from) {
+            // Any frame from a neighbour proves that the link works.
             neighbour.heard = now;
             neighbour.failures = 0;
         }
@@ -568,6 +574,7 @@ impl Wireless {
         if let Some(current) = &mut wireless.interfaces[from as usize].current {
             current.arrived = true;
         }
+        // A copy: the sender keeps its packet until the frame is acknowledged.
         let copy = net.packets.peek(current.outbound.handle).clone();
         let handle = net.packets.insert(copy);
         match current.outbound.link {
@@ -584,11 +591,11 @@ impl Wireless {
     fn piece_done(net: &mut Network, now: Instant, station: u32, tag: u64, outcome: Outcome, attempts: u8) {
         let Some(wireless) = &net.media.wireless else { return };
         let config = wireless.config;
-        // What a node had when it died is gone already.
+        // The packets of a node that went down were dropped at that time.
         let current = wireless.interfaces[station as usize].current;
         let Some(current) = current.filter(|c| c.number == (tag >> 32) as u32) else { return };
-        // What the outcome says about the link: a frame that was not sent, or not sent as often as
-        // it may be, says nothing.
+        // Evidence about the link. A frame that was not sent, or not sent as often as allowed,
+        // gives none.
         let evidence = match outcome {
             Outcome::Acknowledged | Outcome::Sent => Some(true),
             Outcome::NoAck => Some(false),
@@ -625,8 +632,8 @@ impl Wireless {
         Self::serve(net, now, station);
     }
 
-    /// A neighbour has acknowledged what was sent to it, or not; the link to it is returned if it
-    /// is taken for gone now.
+    /// Records whether a neighbour has acknowledged a packet. Returns the link to it if the
+    /// neighbour is considered lost from now on.
     fn note_outcome(&mut self, now: Instant, station: u32, link: LinkId, good: bool) -> Option<LinkId> {
         let config = self.config;
         let neighbour = self.interface(station).neighbours.iter_mut().find(|n| n.link == link)?;
@@ -642,7 +649,7 @@ impl Wireless {
         Some(link)
     }
 
-    /// The last frame of a packet is settled, or there will be no further one.
+    /// Finishes a packet whose last frame is settled, or which has no further frames to send.
     fn packet_done(net: &mut Network, now: Instant, current: Current, good: bool) {
         if let Some(link) = current.outbound.link {
             let event = if good { LinkEvent::Acknowledged } else { LinkEvent::TimedOut };

@@ -1,4 +1,4 @@
-//! A transfer of any scenario as the closed form of section 5 sees it.
+//! Maps a transfer of a scenario to the parameters of the closed form of section 5.
 
 use anabranch_core::set::gateways::select;
 use anabranch_core::set::{self, OpenWhen, StripingPolicy};
@@ -11,15 +11,15 @@ use crate::scenario::{Scenario, Scheme, SetSpec, TransferSpec};
 
 /// Bytes of a TCP header without options.
 const TCP_HEADER: u32 = 20;
-/// What the timestamps option adds to a header and takes from the payload.
+/// Bytes of the timestamps option in each header, which reduce the payload.
 const STAMPS: u16 = 12;
-/// The largest window in segments where TCP has no limit of its own.
+/// Window limit in segments, for a TCP without a limit of its own.
 const NO_LIMIT: f64 = 4096.0;
 
-/// The transfer of that index as the closed form sees it: `octets` through the gateways that SET
-/// would select, in that order, along the routes of the network without faults. `None` for plain
-/// TCP. There are no gateways in it if none can be reached. The closed form knows neither losses
-/// nor other traffic.
+/// The parameters of the closed form for a transfer, given by its index: `octets` bytes through the
+/// gateways that SET would select, in that order, along the routes of the network without faults.
+/// `None` for plain TCP. The gateways are empty if none is reachable. The closed form takes neither
+/// losses nor other traffic into account.
 pub fn scenario_model(scenario: &Scenario, transfer: usize, octets: u64) -> Option<Transfer> {
     let transfer = &scenario.transfers[transfer];
     let Scheme::Set(spec) = &transfer.scheme else { return None };
@@ -45,7 +45,7 @@ pub fn scenario_model(scenario: &Scenario, transfer: usize, octets: u64) -> Opti
     })
 }
 
-/// Where a transfer's paths lie.
+/// The ends of a transfer and the network between them.
 struct Lay<'s> {
     network: &'s Network,
     ip: IpVersion,
@@ -54,13 +54,13 @@ struct Lay<'s> {
 }
 
 impl Lay<'_> {
-    /// The way through a gateway, if there is one.
+    /// The path through a gateway; `None` if there is no route.
     fn path(&self, gateway: NodeId) -> Option<Path> {
         let (wired_delay, wired_rate, _) = self.leg(self.transfer.from, gateway)?;
         let (wireless_delay, wireless_rate, hops) = self.leg(gateway, self.transfer.to)?;
         let wireless = Tcp { mss: self.spec.wireless.mss.min(self.transfer.tcp.mss), ..self.spec.wireless };
-        // A connection has timestamps if both ends offer them; the node offers what the sender's
-        // profile says.
+        // Timestamps are used only if both ends offer them. The node's offer follows the sender's
+        // profile.
         let both = Tcp { timestamps: wireless.timestamps && self.transfer.tcp.timestamps, ..wireless };
         let ((wired_mss, wired_overhead), (wireless_mss, wireless_overhead)) =
             (self.segment(&self.transfer.tcp), self.segment(&both));
@@ -76,7 +76,8 @@ impl Lay<'_> {
         })
     }
 
-    /// Delay in seconds, the slowest rate in bit/s, and links from one node to another.
+    /// Delay in seconds, rate of the slowest link in bit/s, and number of links from one node to
+    /// another.
     fn leg(&self, from: NodeId, to: NodeId) -> Option<(f64, f64, u32)> {
         let links = self.network.path(from, to)?;
         let configs = || links.iter().map(|link| self.network.link(*link).config());
@@ -85,7 +86,7 @@ impl Lay<'_> {
         Some((delay, rate as f64, links.len() as u32))
     }
 
-    /// Octets of payload in a full segment, and of its headers.
+    /// Bytes of payload and of headers in a full segment.
     fn segment(&self, tcp: &Tcp) -> (u32, u32) {
         let stamps = if tcp.timestamps { STAMPS } else { 0 };
         (tcp.mss.saturating_sub(stamps).max(1).into(), overhead(self.ip_number()) + u32::from(stamps))
@@ -99,8 +100,8 @@ impl Lay<'_> {
     }
 }
 
-/// The windows of the wireless connections. SETSYN and JOIN were the first of each: their ACK has
-/// opened the second.
+/// Windows of the wireless connections. SETSYN and JOIN are the first segments of each connection,
+/// so their ACK has already opened the window once.
 fn window(tcp: &Tcp) -> Window {
     let segments = match tcp.initial_window {
         InitialWindow::Segments(n) => f64::from(n),
@@ -126,14 +127,14 @@ pub fn overhead(ip: u8) -> u32 {
 /// Bytes of a REQUEST.
 pub const REQUEST: u32 = 14;
 
-/// Bytes of the node's answer: its buffer and a row for each gateway.
+/// Bytes of the node's answer: its buffer size, and a row for each gateway.
 pub fn answer(ip: u8, gateways: usize) -> u32 {
     let row = if ip == 6 { 23 } else { 11 };
     5 + row * gateways as u32
 }
 
-/// What the predictive striping puts at stake: two wired segments on the first session, one on any
-/// other.
+/// The amount of data that predictive striping risks before it has measured: two wired segments on
+/// the first session, one on every other session.
 pub fn probing(striping: StripingPolicy, wired_mss: u16) -> Option<Probing> {
     let segment = u64::from(wired_mss);
     match striping {
@@ -142,7 +143,7 @@ pub fn probing(striping: StripingPolicy, wired_mss: u16) -> Option<Probing> {
     }
 }
 
-/// The equations for this order of opening.
+/// The variant of the equations for this order of opening sessions.
 pub fn reading(open: OpenWhen, open_wait: set::OpenWait) -> Reading {
     let starts = match open {
         OpenWhen::Staggered => SessionStarts::Staggered,

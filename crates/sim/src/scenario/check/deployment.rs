@@ -1,4 +1,4 @@
-//! Checks of groups of nodes and of what is drawn for each run.
+//! Checks groups of nodes and random deployments.
 
 use super::super::deployment::{
     Choice, Count, Deployment, Drawn, GroupName, MAX_NODES, NodesSection, PlaceName, Site,
@@ -12,12 +12,12 @@ use super::{Checked, Checker, Step, at};
 use crate::packet::NodeId;
 use crate::radio::Position;
 
-/// East and north of the origin in metres, either way.
+/// Largest coordinate, east or north of the origin in metres.
 const FARTHEST: f64 = 1e7;
 
 impl Checker<'_> {
-    /// Adds the nodes of groups to the single ones, and says where each of them is that a generator
-    /// places.
+    /// Appends the nodes of `[[nodes]]` to the single nodes, and returns the sites of those with a
+    /// placement.
     pub(super) fn expand(&self, file: &mut FileConfig) -> Checked<Vec<(usize, Site)>> {
         let mut sites = Vec::new();
         for (i, group) in file.nodes.iter().enumerate() {
@@ -49,7 +49,7 @@ impl Checker<'_> {
         Ok(sites)
     }
 
-    /// The name has the numbers that tell nodes apart.
+    /// Checks that the name contains the numbers that make the nodes' names unique.
     fn numbered(&self, i: usize, group: &NodesSection) -> Checked<()> {
         let (needed, wanted) = match &group.count {
             Count::Nodes(count) => (*count > 1, "{i}"),
@@ -77,7 +77,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// A generator has sizes from which places can be made.
+    /// Checks that the sizes of a placement are valid.
     fn place(&self, i: usize, group: &NodesSection) -> Checked<()> {
         let Some(place) = &group.place else { return Ok(()) };
         let count = group.count.total();
@@ -126,8 +126,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What is drawn for each run, and what the scenario's first run draws, whose places are filled
-    /// in.
+    /// The description of what is drawn for each run, and the draw of the scenario's first run,
+    /// whose positions are filled in.
     pub(super) fn deployment(
         &self,
         generated: Vec<(usize, Site)>,
@@ -171,7 +171,7 @@ impl Checker<'_> {
         let mut deployment = Deployment { section, range, sites, mobile, groups: Vec::new() };
         for (name, group) in &file.group {
             let taken = self.nodes.contains_key(name) || file.nodes.iter().any(|nodes| nodes.name == *name);
-            // The stream of places is called "places".
+            // The random stream of positions is called "places".
             if taken || name.contains('*') || name == "places" {
                 let message = format!("`{name}` cannot be the name of a group");
                 let hint = Some("choose a name that no nodes have, without `*`, and not \"places\"");
@@ -239,7 +239,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The nodes that names and patterns mean, each once; or the group that a single name means.
+    /// The nodes that names and patterns stand for, each once; or the group, if a single name
+    /// stands for one.
     pub(super) fn nodes_named(&self, path: &[Step], names: &[String], file: &FileConfig) -> Checked<Named> {
         let mut found: Vec<NodeId> = Vec::new();
         for name in names {
@@ -280,11 +281,11 @@ impl Checker<'_> {
     }
 }
 
-/// What names mean.
+/// Meaning of a list of names.
 #[derive(Debug)]
 pub(super) enum Named {
     /// These nodes.
     Nodes(Vec<NodeId>),
-    /// The group of that index.
+    /// The group with this index.
     Group(usize),
 }

@@ -1,13 +1,13 @@
-//! Nodes that the kernel stands for.
+//! Checks nodes whose transports run in the kernel.
 
 use super::{Checked, Checker, at};
 use crate::scenario::emulation::{EmulationSection, HostKind, TunSpec};
 use crate::scenario::file::FileConfig;
 use crate::scenario::{NodeKind, NodeSpec};
 
-/// Octets of the longest name of a network device (IFNAMSIZ without the zero).
+/// Largest length of a network device's name in bytes (IFNAMSIZ without the terminating zero).
 const LONGEST_DEVICE: usize = 15;
-/// Octets of the longest name of a file, which that of a namespace is.
+/// Largest length of a namespace's name in bytes: it is the name of a file.
 const LONGEST_NETNS: usize = 255;
 
 impl Checker<'_> {
@@ -53,7 +53,8 @@ impl Checker<'_> {
             );
             return self.fault(at!["node", i, "netns"], message, None);
         }
-        // Within one namespace the kernel would never send such packets through its devices.
+        // Both addresses would be local in one namespace, and the kernel would never send the
+        // packets through the devices.
         let twin = file.node[..i].iter().find(|n| n.host == HostKind::Tun && n.netns == section.netns);
         if let Some(twin) = twin {
             let message = format!(

@@ -1,4 +1,4 @@
-//! Checks of what breaks, heals and changes.
+//! Checks events.
 
 use anabranch_core::time::Instant;
 
@@ -91,7 +91,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The cable from one node to another of which an event tells.
+    /// The cable from one node to another that an event changes.
     fn cable(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<LinkId> {
         let (Some(from), Some(to)) = (&section.from, &section.to) else {
             return self.fault(at!["event", i, "action"], "this action needs `from` and `to`", None);
@@ -112,7 +112,7 @@ impl Checker<'_> {
         self.fault(at!["event", i, "to"], format!("there is no link from `{from}` to `{to}`"), None)
     }
 
-    /// The event comes before the end, and has only keys that its action reads.
+    /// Checks that the event is before the end and has only keys that its action reads.
     fn happens(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<()> {
         if section.at.0 >= scenario.stop.saturating_since(Instant::ZERO) {
             let message = format!(

@@ -1,8 +1,8 @@
-//! Checks of nodes with several interfaces and of pools for their send buffers.
+//! Checks nodes with several interfaces, and pools for their send buffers.
 //!
-//! Packets of a path keep to one way in both directions: the shortest over cables that begins with
-//! the interface's link, unless a `[[route]]` for the interface says otherwise. Paths are numbered
-//! over the whole scenario, so that those of two nodes never meet under one number.
+//! Packets of a path keep to one route in both directions: the shortest route over cables that
+//! begins with the interface's link, unless a `[[route]]` for the interface says otherwise. Path
+//! numbers are unique in the scenario, so that the paths of two nodes never share a number.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::packet::{LinkId, NodeId};
 use crate::routing::{Edge, HOP, Metric, Routes};
 
 impl Checker<'_> {
-    /// What the pools of send buffers mean.
+    /// Resolves the pools of send buffers.
     pub(super) fn pools(&mut self, file: &mut FileConfig) -> Checked<()> {
         for (name, profile) in &mut file.buffers {
             match profile.resolve() {
@@ -43,7 +43,7 @@ impl Checker<'_> {
         Ok(Some(*self.named(at, ("pool", "buffers"), name, &self.pools)?))
     }
 
-    /// Binds the interfaces of nodes to their links, and numbers the paths that begin there.
+    /// Binds the interfaces of nodes to their links, and assigns path numbers.
     pub(super) fn interfaces(
         &self,
         file: &FileConfig,
@@ -81,7 +81,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The link of that name, there.
+    /// The link with this name, in its forward direction. A name of several links is an error.
     pub(super) fn link_of(&self, at: &[Step], file: &FileConfig, name: &str) -> Checked<LinkId> {
         if let Some(k) = file.link.iter().position(|link| link.name.as_deref() == Some(name)) {
             let first = self.first_links[k];
@@ -113,7 +113,8 @@ impl Checker<'_> {
         self.link_name(scenario, interface.link)
     }
 
-    /// A route for packets that keep to an interface: one for each path that begins at its link.
+    /// Adds the routes for packets that keep to an interface: one for each path that begins at its
+    /// link.
     pub(super) fn way(
         &self,
         i: usize,
@@ -139,7 +140,7 @@ impl Checker<'_> {
         Ok(ways)
     }
 
-    /// The interfaces that a transfer names, or those that it has without a name.
+    /// The interfaces that a transfer names, or its default interfaces.
     pub(super) fn interfaces_of(
         &self,
         i: usize,
@@ -172,7 +173,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// Where packets of these paths go, from `from` to `to` and back, beside what is said already.
+    /// Adds the routes of these paths from `from` to `to` and back, except those that are given.
     pub(super) fn ways(
         &self,
         i: usize,
@@ -191,6 +192,7 @@ impl Checker<'_> {
                 let said = scenario.ways.iter().find(|way| (way.at, way.to, way.path) == (at, to, *path));
                 let next = said.map(|way| way.link).or_else(|| routes.next(at, to));
                 match next.filter(|_| scenario.nodes[at.index()].kind != NodeKind::Host) {
+                    // A longer way than there are nodes has a loop.
                     Some(next) if way.len() < scenario.nodes.len() => way.push(next),
                     stuck => {
                         let [from, to, at] =
@@ -224,7 +226,7 @@ impl Checker<'_> {
     }
 }
 
-/// The other direction of a cable: each has two, one after the other.
+/// The other direction of a cable: the two directions have consecutive numbers.
 fn reverse(link: LinkId) -> LinkId {
     LinkId(link.0 ^ 1)
 }
@@ -233,7 +235,7 @@ fn from(links: &[LinkSpec], link: LinkId) -> NodeId {
     links[link.index()].from
 }
 
-/// Shortest ways over cables that do not lead back through `from`.
+/// Shortest routes over cables that do not lead back through `from`.
 fn cables_without(scenario: &Scenario, from: NodeId) -> Routes {
     let edges = scenario.links.iter().enumerate().map(|(k, link)| Edge {
         link: LinkId(k as u32),
@@ -245,6 +247,7 @@ fn cables_without(scenario: &Scenario, from: NodeId) -> Routes {
         },
     });
     let edges: Vec<Edge> = edges.collect();
+    // Without the sender: a path that led through it again would use another interface.
     let forwards = |n: NodeId| n != from && scenario.nodes[n.index()].kind != NodeKind::Host;
     Routes::compute(scenario.nodes.len(), &edges, forwards)
 }

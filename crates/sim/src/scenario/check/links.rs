@@ -1,4 +1,4 @@
-//! Checks of links, and of who is at their ends.
+//! Checks links and their ends.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -23,17 +23,18 @@ use crate::link::{ArqConfig, LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::packet::NodeId;
 
-/// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with
-/// IPv6.
+/// Smallest MTU in bytes: every IPv4 module must forward packets of this size (RFC 791 section
+/// 3.2), and it leaves room for a fragment with IPv6.
 const SMALLEST_MTU: u32 = 68;
 
-/// How often a link layer may repeat a packet at most.
+/// Largest number of retransmissions by a link layer.
 const MOST_REPEATS: u32 = 10_000;
-/// Shortest mean of the good and bad times of a channel: each is drawn, also for a silent link.
+/// Shortest mean duration of the good and bad states of a channel. Each state is drawn, also on a
+/// silent link, so shorter states would only cost time.
 const SHORTEST_MEAN: Duration = Duration::from_micros(100);
 
 impl Checker<'_> {
-    /// The links that every run has, each there and back, and those of drawn groups.
+    /// The links of every run, in both directions, and the links of drawn groups.
     pub(super) fn links(&mut self, file: &FileConfig) -> Checked<(Vec<LinkSpec>, Vec<GroupLinkSpec>)> {
         let (mut links, mut of_groups, mut pairs) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (i, section) in file.link.iter().enumerate() {
@@ -74,7 +75,7 @@ impl Checker<'_> {
                 return self.fault(at!["link", i, "to"], "a link joins two different nodes", None);
             }
             for (from, to) in from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))) {
-                // Of several nodes one may be the other end.
+                // One of several nodes may be the other end.
                 if from == to {
                     continue;
                 }
@@ -89,8 +90,8 @@ impl Checker<'_> {
         Ok((links, of_groups))
     }
 
-    /// Where the discipline is chosen from outside, a threshold of the file is not meant for
-    /// another one than "drop-tail".
+    /// Removes the ECN threshold of a link whose discipline was chosen from outside: a threshold in
+    /// the file applies only to "drop-tail".
     pub(super) fn leave_thresholds_aside(&self, file: &mut FileConfig) {
         for (i, section) in file.link.iter_mut().enumerate() {
             let is_managed = section.discipline.0 != DisciplineConfig::DropTail;
@@ -104,7 +105,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Who is at an end of a link.
+    /// The node or nodes at an end of a link.
     fn end(&self, path: &[Step], name: &String, file: &FileConfig) -> Checked<Named> {
         let several = name.contains('*')
             || file.group.contains_key(name)
@@ -120,7 +121,8 @@ impl Checker<'_> {
         self.fault(at!["link", i, "to"], message, Some("name a single node at one end"))
     }
 
-    /// Routes, events and metrics name a link by its ends, so a pair of nodes has one.
+    /// Checks that a pair of nodes has only one link: routes, events and metrics identify a link by
+    /// its ends.
     fn is_first(
         &self,
         i: usize,
@@ -137,7 +139,7 @@ impl Checker<'_> {
         self.fault(at!["link", i], format!("there are two links between `{from}` and `{to}`"), Some(hint))
     }
 
-    /// `--set` names a link by its name.
+    /// Checks that names of links are unique, since `--set` refers to them.
     fn names_differ(&self, file: &FileConfig) -> Checked<()> {
         let mut names = BTreeSet::new();
         for (i, section) in file.link.iter().enumerate() {
@@ -151,7 +153,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// How a link is, there and back, and what it follows in time.
+    /// Configuration and course of both directions of a link.
     fn link(&self, i: usize, section: &LinkSection) -> Checked<[(LinkConfig, Course); 2]> {
         let course = self.course(at!["link", i], section.trace.as_ref())?;
         let (rate, delay) = nominal(&course);
@@ -198,7 +200,7 @@ impl Checker<'_> {
         self.paced(at!["link", i], &there, &course)?;
         let (mut back, mut back_course) = (there, course.clone());
         if let Some(other) = &section.back {
-            // What is given here is not that of the trace there.
+            // A rate or delay of `back` replaces the trace of the other direction.
             back_course.rate = back_course.rate.filter(|_| other.rate.is_none());
             back_course.delay = back_course.delay.filter(|_| other.delay.is_none());
             let own = self.course(at!["link", i, "back"], other.trace.as_ref())?;
@@ -211,7 +213,7 @@ impl Checker<'_> {
             if let Some(WordOrTable(discipline)) = other.discipline {
                 back.discipline = discipline;
                 if discipline != DisciplineConfig::DropTail {
-                    // The threshold is that of the other direction.
+                    // The threshold was inherited from the other direction.
                     back.ecn_threshold = None;
                 }
             }
@@ -237,7 +239,7 @@ impl Checker<'_> {
         Ok([(there, course), (back, back_course)])
     }
 
-    /// What a direction follows in time, whose section is at `path`.
+    /// The course of a direction; `path` leads to the section that has the trace.
     fn course(&self, path: &[Step], section: Option<&TraceSection>) -> Checked<Course> {
         let Some(section) = section else { return Ok(Course::default()) };
         let at = |key: &str| [path, at!["trace", key]].concat();
@@ -267,7 +269,7 @@ impl Checker<'_> {
         Ok(Course { rate: packets.or(rates), delay })
     }
 
-    /// A link can follow its course.
+    /// Checks that the link can follow its course.
     fn paced(&self, path: &[Step], link: &LinkConfig, course: &Course) -> Checked<()> {
         if !matches!(course.rate, Some(RateCourse::Opportunities(_))) {
             return Ok(());
@@ -284,7 +286,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// A queue has room for a packet, and can grow above its threshold.
+    /// Checks that the queue has room for a packet and can exceed its ECN threshold.
     fn queue(&self, path: &[Step], link: &LinkConfig) -> Checked<()> {
         let at = |key: &str| [path, &[Step::from(key)]].concat();
         if let QueueLimit::Bytes(bytes @ 1..) = link.queue
@@ -364,7 +366,7 @@ impl Checker<'_> {
         Ok(Some(JitterConfig { distribution, overtaking }))
     }
 
-    /// How packets are lost, as said at `path`.
+    /// The loss model of a value at `path`.
     pub(super) fn loss(&self, path: &[Step], loss: Loss) -> Checked<LossModel> {
         let section = match loss {
             Loss::Bernoulli(p) if p.0 == 0.0 => return Ok(LossModel::None),
@@ -407,7 +409,7 @@ impl Checker<'_> {
     }
 }
 
-/// What a course is taken for where one figure is wanted.
+/// Rate and delay of a course where a single value is needed: the means.
 fn nominal(course: &Course) -> (Option<u64>, Option<Span>) {
     let delay = course.delay.as_ref().map(|delay| Span(Duration::from_nanos(delay.mean())));
     (course.rate.as_ref().map(RateCourse::mean_rate), delay)

@@ -1,4 +1,4 @@
-//! Checks of how nodes move.
+//! Checks the mobility of nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::air::motion::{Area, GaussMarkov, Motion, RandomWaypoint};
 use crate::packet::NodeId;
 use crate::radio::Position;
 
-/// Nodes on the air of a network in which some move, at most: what is known of pairs grows with the
-/// square.
+/// Largest number of nodes on a channel on which some move: the state for pairs of nodes grows with
+/// the square.
 const MOST_STATIONS: usize = 1000;
-/// Greatest speed in m/s.
+/// Largest speed in m/s.
 const FASTEST: f64 = 10_000.0;
-/// East and north of the origin in metres, either way.
+/// Largest coordinate, east or north of the origin in metres.
 const FARTHEST: f64 = 1e7;
 
-/// The nodes that move, and the files that say how, by their names.
+/// The moving nodes, and the names of their movement files.
 pub(super) type Mobility = (Vec<MobileSpec>, Vec<String>);
 
 impl Checker<'_> {
-    /// The nodes that move. Those without a place get the one that they have at the beginning of
-    /// the first run. `generated` are those that a generator places.
+    /// The moving nodes. Those without a place get their position at the beginning of the first
+    /// run. `generated` are the nodes with a placement.
     pub(super) fn mobility(&self, generated: &[(usize, Site)], file: &mut FileConfig) -> Checked<Mobility> {
         let mut files: BTreeMap<String, Traces> = BTreeMap::new();
         let mut mobiles = Vec::new();
@@ -56,7 +56,7 @@ impl Checker<'_> {
         Ok((mobiles, files.into_keys().collect()))
     }
 
-    /// Static routes would lead where neighbours were.
+    /// Moving nodes need a routing protocol: static routes would lead to former neighbours.
     fn routed(&self, i: usize, file: &FileConfig) -> Checked<()> {
         let (message, hint) = match (&file.radio, &file.wifi) {
             (None, None) => {

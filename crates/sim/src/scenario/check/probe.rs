@@ -1,4 +1,4 @@
-//! Checks of probes.
+//! Checks probes.
 
 use anabranch_core::time::Instant;
 
@@ -87,7 +87,7 @@ impl Checker<'_> {
         Ok(ProbeSpec { name: name.to_owned(), kind, nodes, medium, to, during })
     }
 
-    /// Where the cables end whose queues count, or the flows that count.
+    /// The nodes at which measured cables or flows end.
     fn probe_ends(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Checks of the radio, of who is on it, and of paths over it.
+//! Checks the channel, the nodes on it, and paths over it.
 
 use anabranch_core::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::random::Stream;
 use crate::routing::{HOP, Routes, hop_over_air};
 use crate::wifi::Wifi;
 
-/// Headers of IPv6 and TCP in octets, without options: these are counted as payload.
+/// Length of the IPv6 and TCP headers without options, in bytes. Options count as payload here.
 const HEADERS: u32 = 60;
-/// Short addresses from 1 on that do not mean everybody, or nobody.
+/// Number of short addresses from 1 on that are neither broadcast nor unassigned.
 const MAX_NODES: usize = 0xfffd;
 
 impl Checker<'_> {
@@ -53,7 +53,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The nodes that have a macCslPeriod of their own, in whole units.
+    /// The nodes with their own macCslPeriod, in whole units.
     fn csl_periods(&self, channel: &Channel, file: &mut FileConfig) -> Checked<Vec<(NodeId, Duration)>> {
         let mut periods = Vec::new();
         for (i, node) in file.node.iter_mut().enumerate() {
@@ -90,7 +90,7 @@ impl Checker<'_> {
         Ok(periods)
     }
 
-    /// The radio, with the nodes that are on it.
+    /// The channel with its nodes.
     pub(super) fn radio(
         &self,
         channel: Option<Channel>,
@@ -144,7 +144,7 @@ impl Checker<'_> {
         Ok(Some(RadioSpec { channel, places, links, lengths, csl_periods }))
     }
 
-    /// Routes that nodes look for when they need them.
+    /// Checks on-demand routing.
     pub(super) fn aodv(&self, file: &mut FileConfig) -> Checked<Option<AodvConfig>> {
         let Some(section) = &mut file.aodv else { return Ok(None) };
         if file.wifi.is_none() {
@@ -161,7 +161,7 @@ impl Checker<'_> {
         }
     }
 
-    /// How nodes build paths, over which each can pass on what others send.
+    /// Checks how nodes build paths; every node on a path must be able to forward.
     pub(super) fn paths(&self, scenario: &mut Scenario) -> Checked<Option<PathsSpec>> {
         let Some(mut section) = scenario.resolved.paths.take() else { return Ok(None) };
         let config = match section.config() {
@@ -206,8 +206,8 @@ impl Checker<'_> {
         Ok(Some(PathsSpec { config, root }))
     }
 
-    /// What goes over the air fits into packets that the radio carries, since none is cut above
-    /// 6LoWPAN.
+    /// Checks that packets over the air fit into those of the radio: above 6LoWPAN nothing is
+    /// fragmented.
     pub(super) fn over_the_air(
         &self,
         i: usize,
@@ -245,16 +245,17 @@ impl Checker<'_> {
     }
 }
 
-/// The nodes on the air, and where each is.
+/// The nodes on the channel and their positions.
 pub(super) fn places(nodes: &[NodeSection]) -> impl Iterator<Item = (usize, Position)> {
     let places = nodes.iter().enumerate().filter_map(|(i, node)| Some((i, node.position?)));
     places.map(|(i, [x, y])| (i, Position::new(x, y)))
 }
 
-/// Ends of links, and how long each link is.
+/// Ends and length of each link.
 type Links = (Vec<(NodeId, NodeId)>, Vec<u64>);
 
-/// Which node hears which, by distance alone; or may hear it, where one of the two moves.
+/// Which nodes receive each other, by distance alone. Where one of the two moves, all pairs are
+/// included.
 fn links(channel: Channel, places: &[(NodeId, Position)], moves: &[bool]) -> Result<Links, ConfigError> {
     let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
     let none = |_, _: &str| Stream::new(0, 0, "scenario", "links");
@@ -284,7 +285,7 @@ fn links(channel: Channel, places: &[(NodeId, Position)], moves: &[bool]) -> Res
     }
 }
 
-/// The neighbours of a station, and those that it may come near to.
+/// The neighbours of a station, and the stations that may come into range.
 fn reachable(from: Station, moves: &[bool], neighbours: Vec<Station>) -> impl Iterator<Item = Station> {
     let may = |to: &Station| *to != from && (moves[from.0 as usize] || moves[to.0 as usize]);
     let mut all = neighbours;
@@ -296,7 +297,7 @@ fn reachable(from: Station, moves: &[bool], neighbours: Vec<Station>) -> impl It
     all.into_iter()
 }
 
-/// The shortest way of a transfer has a hop over the air.
+/// Whether the shortest route of a transfer has a hop over the air.
 fn crosses_radio(scenario: &Scenario, routes: &Routes, spec: &TransferSpec) -> bool {
     if scenario.radio.is_none() {
         return false;

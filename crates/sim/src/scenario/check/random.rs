@@ -1,4 +1,4 @@
-//! Checks of what is drawn anew for each run.
+//! Checks random events.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use crate::scenario::Scenario;
 use crate::scenario::did_you_mean;
 use crate::world::Failure;
 
-/// Events of one `[[random-event]]` on average, at most: all of them are drawn before the run.
+/// Largest mean number of events of one `[[random-event]]`: all of them are drawn before the run.
 const MOST_EVENTS: u64 = 1_000_000;
-/// Greatest share of a rate.
+/// Largest factor on a rate or delay.
 const MOST_SHARE: f64 = 1000.0;
 
 impl Checker<'_> {
@@ -30,7 +30,7 @@ impl Checker<'_> {
         Ok(all)
     }
 
-    /// `None` if it is off.
+    /// Checks a random event; `None` if it is off.
     fn random_event(
         &self,
         i: usize,
@@ -165,7 +165,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The links that names and patterns mean, each once, there and back.
+    /// The links that names and patterns stand for, each once, in both directions.
     fn links_named(
         &self,
         i: usize,
@@ -190,7 +190,8 @@ impl Checker<'_> {
         Ok(found.into_iter().map(|node| NodeId(node as u32)).collect())
     }
 
-    /// What names and patterns mean among `there`, each once, in the order of the names.
+    /// The entries of `there` that names and patterns stand for, each once, in the order of the
+    /// names.
     fn all_named<'n, I: Iterator<Item = (&'n str, usize)>>(
         &self,
         path: &[Step],

@@ -1,4 +1,4 @@
-//! Checks of packets that sources make.
+//! Checks traffic sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,22 +24,22 @@ use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
 use crate::apps::sizes::{Bounds, Law, Sizes};
 use crate::packet::NodeId;
 
-/// The first port of receivers; a traffic has two.
+/// The first port of receivers. A traffic uses two ports.
 const FIRST_PORT: u16 = 9_100;
-/// Payload of a packet at most, in octets.
+/// Largest payload of a packet in bytes.
 const LARGEST: u32 = 65_000;
-/// Octets of a message over a connection at most.
+/// Largest message over a connection in bytes.
 const LONGEST_MESSAGE: u32 = 1_000_000_000;
 
-/// Octets of messages, of which each is a datagram or on a connection.
+/// Bounds on the size of messages, each of which is a datagram or has a connection.
 fn messages(over: Over) -> Bounds {
     let most = if over == Over::Tcp { LONGEST_MESSAGE } else { LARGEST };
     Bounds { least: LEAST_MESSAGE, most }
 }
-/// Octets of a TCP header without options: these are counted as payload.
+/// Length of a TCP header without options, in bytes. Options count as payload here.
 const TCP_HEADER: u32 = 20;
 
-/// What says how long packets are.
+/// Source of the packet sizes.
 #[derive(Clone, Copy)]
 enum Lengths<'a> {
     Payload(&'a Sizes),
@@ -64,8 +64,8 @@ impl Checker<'_> {
         Ok(all)
     }
 
-    /// No port of a node is used twice: receivers have one, senders that are answered by datagrams
-    /// the next.
+    /// Checks that no port of a node is used twice. Receivers use one port; senders that receive
+    /// datagrams use the next.
     fn ports_differ(
         &self,
         i: usize,
@@ -81,7 +81,7 @@ impl Checker<'_> {
         let senders = |spec: &TrafficSpec| match (&spec.from, spec.sources_hear()) {
             (_, false) => Vec::new(),
             (Senders::Nodes(nodes), true) => nodes.clone(),
-            // Those of a group are not known yet: any node may be one.
+            // The nodes of a group are not known yet: any node may be in it.
             (Senders::Group(_), true) => (0..scenario.nodes.len() as u32).map(NodeId).collect(),
         };
         let used = |spec: &TrafficSpec| {
@@ -241,7 +241,7 @@ impl Checker<'_> {
         let over_tcp = section.over == Over::Tcp;
         let bounds = match carrier {
             _ if are_messages(over_tcp, is_answered, section.connection, is_drawn) => messages(section.over),
-            // A longer one would be cut, and cut packets are numbered by their pieces.
+            // A longer packet would be split, and the pieces would be numbered like packets.
             Carrier::Rdca(options) if is_drawn => {
                 let most = options.config.sender.max_payload().min(LARGEST as usize) as u32;
                 Bounds { least: LEAST_PACKET.into(), most }
@@ -255,7 +255,7 @@ impl Checker<'_> {
         law.or_else(|(message, hint)| self.fault(at!["traffic", i, key], message, hint))
     }
 
-    /// What requests are answered with.
+    /// The replies to requests.
     fn replies(&self, i: usize, section: &mut TrafficSection) -> Checked<Option<Replies>> {
         let Spacing::RequestResponse(exchange) = &mut section.kind.0 else { return Ok(None) };
         if section.over != Over::Udp && section.over != Over::Tcp {
@@ -336,7 +336,7 @@ impl Checker<'_> {
         for (key, _) in given.iter().filter(|(key, given)| *given && !read(key)) {
             let chosen = self.is_chosen(at!["traffic", i, "over"]);
             if chosen && self.source.is_of_file(self.tree(), at!["traffic", i, *key]) {
-                // What the file says of another transport is not meant.
+                // Keys of another transport in the file are ignored.
                 match *key {
                     "tcp" => section.tcp = None,
                     "rdca" => section.rdca = None,
@@ -370,7 +370,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What the RDCA profiles mean; "default" is there whether the file has it or not.
+    /// Resolves the RDCA profiles. "default" exists even if the file does not define it.
     pub(super) fn rdca_profiles(&self, file: &mut FileConfig) -> Checked<BTreeMap<String, RdcaOptions>> {
         if file.traffic.iter().any(|traffic| traffic.over == Over::Rdca) {
             file.rdca.entry("default".to_owned()).or_default();
@@ -385,19 +385,19 @@ impl Checker<'_> {
         Ok(profiles)
     }
 
-    /// The radio that packets go over, if one of the ends is on the air as far as is known without
-    /// the draw of a group.
+    /// The channel that packets cross, if one of the ends is on it, as far as this is known before
+    /// a group is drawn.
     fn radio_of<'r>(&self, section: &TrafficSection, scenario: &'r Scenario) -> Option<&'r RadioSpec> {
         let is_on_air = |name: &String| match self.nodes.get(name) {
             Some(node) => scenario.is_on_air(*node),
-            // A group has nodes on the air only; a pattern may have.
+            // All nodes of a group are on the channel; those of a pattern may be.
             None => true,
         };
         let mut ends = section.from.names().iter().chain([&section.to]);
         scenario.radio.as_ref().filter(|_| ends.any(is_on_air))
     }
 
-    /// Segments fit into the packets of the radio.
+    /// Checks that segments fit into the packets of the radio.
     fn segments_fit(&self, i: usize, section: &TrafficSection, mss: u16, scenario: &Scenario) -> Checked<()> {
         let Some(radio) = self.radio_of(section, scenario) else { return Ok(()) };
         let headers = scenario.network.ip.header_len() + TCP_HEADER;
@@ -413,7 +413,7 @@ impl Checker<'_> {
         self.fault(at!["traffic", i, "over"], message, Some(&hint))
     }
 
-    /// Datagrams fit into the packets of the radio: nothing cuts them there.
+    /// Checks that datagrams fit into the packets of the radio, where they are not fragmented.
     fn fits(
         &self,
         i: usize,
@@ -441,7 +441,7 @@ impl Checker<'_> {
                     );
                     return self.fault(at!["traffic", i, "payload"], message, Some(&hint));
                 }
-                // A longer packet is cut into datagrams.
+                // A longer packet is split into datagrams.
                 let most = sender.max_payload();
                 ((usize::from(sender.datagram) - most) as u32, (payload as usize).min(most) as u32)
             }

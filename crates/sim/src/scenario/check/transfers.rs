@@ -1,4 +1,4 @@
-//! Checks of what is carried.
+//! Checks transfers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,19 +23,19 @@ use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
 use crate::packet::NodeId;
 use crate::routing::{Edge, HOP, Routes};
 
-/// What no two transfers share.
+/// Values that must be unique among transfers.
 #[derive(Default)]
 struct Known {
     names: BTreeSet<String>,
-    /// Those of receivers without a request, with the transfer's index.
+    /// Ports of receivers without a request, with the index of their transfer.
     ports: BTreeMap<(NodeId, u16), usize>,
 }
 
-/// Connections of a transfer that comes and goes, at most: all of them are planned before the run.
+/// Largest number of connections of a repeated transfer: all of them are planned before the run.
 const MOST_CONNECTIONS: u64 = 10_000;
-/// Transfers of one scenario at most.
+/// Largest number of transfers in a scenario.
 const MOST: usize = 65_535;
-/// What to do about no gateway.
+/// Hint if a transfer has no gateway.
 const AT_LEAST_ONE: Option<&str> = Some("set 1 or more, name them, or remove `gateways` to use all");
 
 impl Checker<'_> {
@@ -61,7 +61,8 @@ impl Checker<'_> {
                 let hint = format!("set `name = \"{name} {{i}}\"`");
                 return self.fault(at!["transfer", i, "name"], message, Some(&hint));
             }
-            // One that is not there is checked as well, so that a count of one more is no surprise.
+            // A transfer with `count = 0` is checked as well, so that a larger count does not
+            // reveal new errors.
             let least = if nodes.is_none() { 1 } else { 0 };
             for member in 0..count.max(least) {
                 let number = match (&nodes, section.count) {
@@ -102,7 +103,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The numbers of the nodes for each of which there is a transfer, if an end names `[[nodes]]`.
+    /// The numbers of the nodes for which there is a transfer each, if an end names `[[nodes]]`.
     fn for_each(
         &self,
         i: usize,
@@ -122,7 +123,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where the kind is chosen from outside, keys of the file that it does not read are not meant.
+    /// Removes keys that the kind does not read, if the kind was chosen from outside.
     fn leave_aside(&self, i: usize, section: &mut TransferSection) {
         let unread: Vec<Unread> = unread(section).collect();
         if unread.is_empty() || !self.is_chosen(at!["transfer", i, "kind"]) {
@@ -135,7 +136,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One of the transfers of a section.
+    /// Checks one of the transfers of a section.
     fn member(
         &self,
         i: usize,
@@ -166,7 +167,7 @@ impl Checker<'_> {
         Ok(spec)
     }
 
-    /// The port of a transfer without a request, which is one of its own.
+    /// The port of a transfer without a request, which must be unique at its node.
     fn port(&self, i: usize, member: u32, section: &TransferSection, scenario: &Scenario) -> Checked<u16> {
         let index = scenario.transfers.len();
         let Some(first) = section.port else {
@@ -192,7 +193,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The name of a transfer with a request to the same node.
+    /// The name of another transfer with a request to the same node.
     fn shares_receiver(&self, section: &TransferSection, scenario: &Scenario) -> Checked<Option<String>> {
         let with_request = |t: &&TransferSpec| matches!(t.scheme, Scheme::Set(_));
         let mut others = scenario.transfers.iter().filter(with_request);
@@ -304,7 +305,7 @@ impl Checker<'_> {
         })
     }
 
-    /// When a transfer without end is there.
+    /// Start, stop and repetition of an unlimited transfer.
     fn presence(
         &self,
         i: usize,
@@ -451,7 +452,7 @@ impl Checker<'_> {
                 let hint = Some("give their number, or remove `gateways` to use all");
                 self.fault(at, "the latency model knows no radio channel that gateways share", hint)
             }
-            // The number follows when the whole network is known.
+            // The number is computed once the whole network is known.
             Some(GatewayChoice::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::All),
             Some(GatewayChoice::Best(_)) => {
                 let hint =
@@ -490,7 +491,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The gateway of a name, or all that a pattern or the name of `[[nodes]]` means.
+    /// The gateway with this name, or all gateways that a pattern or the name of `[[nodes]]` stands
+    /// for.
     fn gateways_named(&self, at: &[Step], name: &String, scenario: &Scenario) -> Checked<Vec<NodeId>> {
         let file = &scenario.resolved;
         if !name.contains('*') && file.nodes.iter().all(|nodes| nodes.name != *name) {
@@ -522,7 +524,7 @@ impl Checker<'_> {
     }
 }
 
-/// A key that a transfer has, and that its kind does not read.
+/// A key of a transfer that its kind does not read.
 struct Unread {
     key: &'static str,
     clear: fn(&mut TransferSection),
@@ -533,7 +535,7 @@ fn unread(section: &TransferSection) -> impl Iterator<Item = Unread> + use<> {
     let kind = section.kind;
     let request = kind.has_request();
     let plain = !request || kind == TransferKind::EndToEnd;
-    // One connection goes through one gateway: a bound above 1 says nothing.
+    // A split connection goes through one gateway, so a limit above 1 has no effect.
     let several_for_split = kind == TransferKind::Split
         && matches!(section.gateways, Some(GatewayChoice::Count(count)) if count > 1);
     macro_rules! all {

@@ -1,4 +1,4 @@
-//! Probes, once it is known which applications they wait for.
+//! Adds probes to a plan, once their applications are known.
 
 use anabranch_core::time::Instant;
 
@@ -33,7 +33,7 @@ impl Scenario {
             }
             During::These(transfers, traffic) => (transfers, traffic),
         };
-        // What is made at the moment of a traffic's `stop` is part of the traffic.
+        // A packet that is generated at the time of `stop` is part of the traffic.
         let mut window =
             Window { from: Instant::FAR_FUTURE, until: Instant::ZERO, closed: true, apps: Vec::new() };
         for &transfer in transfers {
@@ -47,7 +47,7 @@ impl Scenario {
         for &index in traffic {
             let spec = &self.traffic[index];
             window.from = window.from.min(spec.start);
-            // The same for all that may carry it, so that energies can be compared.
+            // The window ends at `stop` for every transport, so that energies are comparable.
             if spec.stop < self.stop {
                 window.until = window.until.max(spec.stop);
             } else {

@@ -1,4 +1,4 @@
-//! Transfers that begin with a request: SET and its baselines.
+//! Plans transfers that begin with a request: SET and its baselines.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::apps::set::{GATEWAY_PORT, SetNode, SetRelay, SetSender, SetSenderConf
 use crate::event::AppId;
 use crate::packet::NodeId;
 
-/// A transfer with a request that will take place.
+/// A planned transfer with a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedSet {
     /// Its index in [`Scenario::transfers`].
@@ -34,7 +34,7 @@ impl Scenario {
         });
         for (index, transfer, spec) in sets {
             if plan.planned.relays.is_empty() {
-                // The gateways serve all transfers alike, as the first of them has it.
+                // The gateways serve all transfers with the options of the first.
                 let relay = spec.set.relay(transfer.tcp.mss);
                 for gateway in self.nodes_of(NodeKind::Gateway) {
                     let app = SetRelay::new(relay, transfer.tcp, spec.wireless);
@@ -58,7 +58,7 @@ impl Scenario {
         }
         let mut receiver = spec.set.receiver(spec.wireless.mss);
         receiver.gateways = self.gateway_table(transfer.to, &spec.gateways);
-        // A stream is offered little until it has said what it is for: see `Receiver`.
+        // A stream gets a small window until it has said what it is for: see `Receiver`.
         let first_window = receiver.first_window.max(u32::from(spec.wireless.mss)).min(receiver.buffer);
         let listen = tcp::Config { receive_buffer: first_window, ..transfer.tcp };
         let node = plan.builder.app(transfer.to, Instant::ZERO, SetNode::new(receiver, listen));
@@ -79,8 +79,8 @@ impl Scenario {
         plan.planned.sets.push(PlannedSet { index, sender, node });
     }
 
-    /// The table that `node` would have found by neighbour discovery (Table 1 of the paper): hops
-    /// over the links, which all count as one.
+    /// The gateway table that `node` would have from neighbour discovery (Table 1 of the paper).
+    /// Hops are counted over links, all of equal length.
     pub fn gateway_table(&self, node: NodeId, which: &Gateways) -> Vec<Gateway> {
         let allowed = |id: &NodeId| match which {
             Gateways::All | Gateways::AtMost(_) => true,
@@ -93,7 +93,7 @@ impl Scenario {
             .filter_map(|id| hops[id.index()].map(|hops| self.gateway_row(id, hops)))
             .collect();
         if let Gateways::These(names) = which {
-            // They are to be taken in the order in which they were named.
+            // Gateways given by name are used in the order of their names in the list.
             let order = |g: &Gateway| names.iter().position(|n| n.0 as u16 == g.id);
             table.sort_by_key(order);
             let nearest = table.iter().map(|g| g.hops).min().unwrap_or(1);
@@ -117,7 +117,7 @@ impl Scenario {
         }
     }
 
-    /// Links from each node to `node`, through nodes of the low-power network only.
+    /// Number of links from each node to `node`, through nodes of the low-power network only.
     fn hops_from(&self, node: NodeId) -> Vec<Option<u8>> {
         let mut hops = vec![None; self.nodes.len()];
         hops[node.index()] = Some(0u8);
@@ -137,8 +137,8 @@ impl Scenario {
         hops
     }
 
-    /// Makes what the sender sends to the receiver itself go through `gateway`, and back, while
-    /// that is up.
+    /// Routes the packets between sender and receiver through `gateway` in both directions, while
+    /// the gateway is up.
     fn pin(&self, plan: &mut Plan, transfer: &TransferSpec, gateway: NodeId) {
         for (end, other) in [(transfer.from, transfer.to), (transfer.to, transfer.from)] {
             let link = self.edges().find(|(_, from, to)| *from == end && *to == gateway);
@@ -148,7 +148,7 @@ impl Scenario {
         }
     }
 
-    /// The transfers that stripe.
+    /// The transfers that use SET sessions.
     pub fn striped(&self) -> impl Iterator<Item = &TransferSpec> {
         self.transfers.iter().filter(|t| matches!(&t.scheme, Scheme::Set(s) if s.plan == SetPlan::Stripe))
     }

@@ -1,4 +1,4 @@
-//! Sources and sinks of packets.
+//! Plans traffic: sources and sinks of packets.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::packet::NodeId;
 use crate::random::Stream;
 use crate::sim::Builder;
 
-/// Packets that sources will make.
+/// A planned traffic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlannedTraffic {
     /// Its index in [`Scenario::traffic`].
@@ -35,7 +35,7 @@ impl Scenario {
                 Senders::Group(group) => &drawn.groups[*group],
             };
             let mut random = Stream::new(seed, run, &spec.name, "beginnings");
-            // The receiver may be in a group that is drawn.
+            // The receiver may be in a drawn group; it sends nothing to itself.
             let sources = senders.iter().filter(|node| **node != spec.to).map(|&node| {
                 let begin = match spec.phase {
                     Phase::Same => spec.start,
@@ -49,11 +49,11 @@ impl Scenario {
     }
 }
 
-/// When a request without a reply is given up, over UDP, if nothing else is said.
+/// Default time after which an unanswered request is given up, over UDP.
 pub(in crate::scenario) const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The purpose of a source's random stream: the first traffic of a file has the one that sources
-/// have by themselves.
+/// The purpose of a source's random stream. The first traffic of a file has the default purpose of
+/// sources.
 fn stream(index: usize, name: &str) -> String {
     if index == 0 { "packets".to_owned() } else { format!("packets of {name}") }
 }
@@ -115,7 +115,7 @@ impl TrafficSpec {
                     subflows,
                 };
                 let source = PacketSource::new(config).spaced(spacing).drawing_from(stream);
-                // A source that the end of the simulation interrupts has more to send, and leaves
+                // A source that the end of the simulation interrupts has more to send, so it leaves
                 // its connection open.
                 builder.app(node, begin, if until < end { source.until(until) } else { source })
             }
@@ -128,13 +128,12 @@ impl TrafficSpec {
         }
     }
 
-    /// Octets of the longest packet of those that are no messages.
+    /// Length in bytes of the longest packet that is not a message.
     fn most_payload(&self) -> u16 {
         u16::try_from(self.sizes.most()).unwrap_or(u16::MAX)
     }
 
-    /// A source of packets that are messages, at most `packets` of them, from that port; none is
-    /// made after `until`.
+    /// A source of messages: at most `packets` of them, from port `from_port`, none after `until`.
     fn message_source(&self, (packets, from_port): (u32, u16), until: Option<Instant>) -> MessageSource {
         let Self { to, port, interval, .. } = *self;
         let via = match (self.carrier.transport(), self.connection) {
@@ -159,7 +158,7 @@ impl TrafficSpec {
         })
     }
 
-    /// Packets that a source makes at most, which begins then.
+    /// Largest number of packets of a source that begins at `begin`.
     fn most_packets(&self, begin: Instant) -> u32 {
         let most = self.packets.unwrap_or(u32::MAX);
         let made = self.spacing.most_packets(self.stop.saturating_since(begin), self.interval);

@@ -1,4 +1,4 @@
-//! The figures of pools of send buffers.
+//! Metrics of pools of send buffers.
 
 use anabranch_core::sockbuf::Kind;
 
@@ -8,7 +8,7 @@ use crate::buffers::{BufferMetrics, Buffers};
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
-/// The figures of each pool (`buffers.NODE.…`) of a run.
+/// Adds the metrics of each pool (`buffers.NODE.…`) of a run.
 pub(super) fn metrics(metrics: &mut Metrics, nodes: &[NodeSpec], sim: &Simulation) {
     for (i, node) in nodes.iter().enumerate() {
         let Some(pool) = sim.world().buffers(NodeId(i as u32)) else { continue };
@@ -39,7 +39,7 @@ pub(super) fn metrics(metrics: &mut Metrics, nodes: &[NodeSpec], sim: &Simulatio
     }
 }
 
-/// The mean limit of a connection of that kind over all decisions; `None` without any.
+/// The mean limit of connections of a kind over all decisions; `None` if there were none.
 fn mean_limit(pool: &Buffers, kind: Kind) -> Option<f64> {
     let shares = pool.history().iter().flat_map(|division| &division.shares);
     let (sum, count) = shares

@@ -1,4 +1,4 @@
-//! The figures of packets that sources make.
+//! Metrics of traffic sources.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::math::{jain, quantile};
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
-/// The figures of a traffic (`traffic.NAME.…`) of a run that has lasted until `end`.
+/// Adds the metrics of a traffic (`traffic.NAME.…`) of a run that has lasted until `end`.
 pub(super) fn metrics(
     metrics: &mut Metrics,
     spec: &TrafficSpec,
@@ -52,8 +52,8 @@ pub(super) fn metrics(
     put(metrics, &place, "fairness", fairness(arrived, planned), "1");
 }
 
-/// The packets that the receiver's application has had; requests once they are answered, with the
-/// length of the reply.
+/// The packets that the receiver's application has received. For requests: those that have been
+/// answered, with the length of the reply.
 fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation) -> Cow<'s, [Arrived]> {
     if spec.replies.is_some() {
         let of = |(node, app): &(NodeId, AppId)| {
@@ -72,7 +72,7 @@ fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation
     })
 }
 
-/// Packets that a source has made.
+/// Number of packets that a source has generated.
 fn made(spec: &TrafficSpec, source: AppId, sim: &Simulation) -> u64 {
     if spec.is_messages() {
         return sim.app::<MessageSource>(source).made.into();
@@ -84,7 +84,7 @@ fn made(spec: &TrafficSpec, source: AppId, sim: &Simulation) -> u64 {
     }
 }
 
-/// Jain's index over the sources; `None` if nothing was delivered.
+/// Jain's fairness index over the sources; `None` if nothing was delivered.
 fn fairness(arrived: &[Arrived], planned: &PlannedTraffic) -> Option<f64> {
     let mut delivered: BTreeMap<NodeId, f64> = planned.sources.iter().map(|(node, _)| (*node, 0.0)).collect();
     for packet in arrived {

@@ -1,4 +1,4 @@
-//! Names that a scenario file gives to settings, for `--set` and axes of sweeps.
+//! Aliases: names that a scenario file gives to settings, for `--set` and axes of sweeps.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Node, PathFault, ScenarioError, Tree, moved};
 
-/// What a name stands for.
+/// The settings that a name stands for.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(
@@ -18,11 +18,11 @@ use super::{Node, PathFault, ScenarioError, Tree, moved};
     expecting = "expected a path, a list of paths, or a table of words, each with its settings"
 )]
 pub enum Alias {
-    /// A path: the name's value is set there.
+    /// A path: the value of the alias is set there.
     Path(String),
-    /// Several paths: the value is set at each.
+    /// Several paths: the value of the alias is set at each.
     Paths(Vec<String>),
-    /// Words: each stands for settings, a value by path.
+    /// Words, each of which stands for settings: values by path.
     Words(BTreeMap<String, BTreeMap<String, serde_json::Value>>),
 }
 
@@ -48,8 +48,8 @@ pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
     aliases(tree).into_iter().flat_map(|aliases| aliases.values()).flat_map(of).collect()
 }
 
-/// How much a path leaves to others: 0 for a word of an alias, 1 for an alias of paths, 2 for a
-/// pattern, 3 for a single value.
+/// Precedence of a path among several parameters: 0 for a word of an alias, 1 for an alias of
+/// paths, 2 for a pattern, 3 for a single value. Paths with a lower rank are applied first.
 pub(super) fn rank(tree: &Tree<'_>, path: &str) -> u8 {
     match aliases(tree).and_then(|aliases| aliases.get(path)).map(|alias| alias.get_ref()) {
         Some(DeValue::Table(_)) => 0,
@@ -59,18 +59,18 @@ pub(super) fn rank(tree: &Tree<'_>, path: &str) -> u8 {
     }
 }
 
-/// An error with the alias that was probably meant, where a key is unknown.
+/// Adds the alias that was probably meant to an error about an unknown key.
 pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
     let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());
-    // An alias stands where sections do, and not in one.
+    // Aliases are used at the top level, where sections are, and not inside a section.
     let key = key.filter(|key| tree.get_ref().contains_key(*key));
     let names = aliases(tree).into_iter().flat_map(|aliases| aliases.keys()).map(|name| &**name.get_ref());
     error.hint = key.and_then(|key| did_you_mean(key, names)).or(error.hint);
     error
 }
 
-/// The settings that `name = value` stands for, by path; `None` if the file has no such alias. What
-/// follows the name of an alias of paths after a dot follows its paths.
+/// The settings that `name = value` stands for, by path; `None` if the file has no such alias. A
+/// path after the name of an alias, behind a dot, is appended to the paths of the alias.
 pub(super) fn expand<'s>(
     tree: &Tree<'s>,
     name: &str,
@@ -99,7 +99,7 @@ pub(super) fn expand<'s>(
             let known = quoted(words.keys().map(|word| &**word.get_ref()));
             return Err((format!("an alias of words has nothing inside, and is one of {known}"), None));
         }
-        // What is none of these is refused when the file is read.
+        // Reading the file refuses any other value.
         _ => return Ok(Some(Vec::new())),
     };
     let word = match value.get_ref() {

@@ -1,4 +1,4 @@
-//! Paths of `--set` to single links of a table `[[link]]` that makes several: `link.hop3.loss` of
+//! Paths of `--set` to single links of a table `[[link]]` that makes several: `link.hop3.loss` for
 //! the table "hop{i}".
 
 use toml::Spanned;
@@ -6,11 +6,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Node, PathFault, Tree, apply_to, apply_to_table, matches};
 
-/// Sets the value where the path is one to links that a table makes. The table keeps it under
+/// Sets the value if the path selects links that a table makes. The table keeps the value in
 /// `only`.
 ///
-/// A pattern that means the whole table means all of its links, also those of which `only` says
-/// something else.
+/// A pattern that matches the whole table selects all of its links, also those with another value
+/// in `only`.
 pub(super) fn apply<'s>(tree: &mut Tree<'s>, steps: &[&str], value: &Node<'s>) -> Result<bool, PathFault> {
     let ["link", step, rest @ ..] = steps else { return Ok(false) };
     let Some(DeValue::Array(tables)) = tree.get_mut().get_mut("link").map(|links| links.get_mut()) else {
@@ -42,7 +42,7 @@ pub(super) fn apply<'s>(tree: &mut Tree<'s>, steps: &[&str], value: &Node<'s>) -
     Ok(is_single)
 }
 
-/// The table of that name in another, which gets it if there is none.
+/// The table with this name inside another, created if it does not exist.
 fn entry<'t, 's>(
     table: &'t mut DeTable<'s>,
     key: &str,
@@ -69,14 +69,14 @@ fn is_there(node: &Node<'_>, steps: &[&str]) -> bool {
     steps.try_fold(node, |node, step| node.get_ref().as_table()?.get(*step)).is_some()
 }
 
-/// The names that a template stands for, as a pattern.
+/// A pattern that matches the names of a template.
 fn pattern_of(template: &str) -> String {
     template.replace("{i}", "*").replace("{j}", "*")
 }
 
-/// Some name matches both patterns.
+/// Whether some name matches both patterns.
 fn meet(a: &[u8], b: &[u8]) -> bool {
-    // `row[j]`: what is left of `a` and `b[j..]` meet.
+    // `row[j]`: whether the rest of `a` and `b[j..]` have a common match.
     let mut row: Vec<bool> = (0..=b.len()).map(|j| b[j..].iter().all(|octet| *octet == b'*')).collect();
     for i in (0..a.len()).rev() {
         let below = row.clone();
@@ -115,7 +115,8 @@ mod tests {
             assert_eq!(meet(a.as_bytes(), b.as_bytes()), does, "{a} {b}");
             assert_eq!(meet(b.as_bytes(), a.as_bytes()), does, "{b} {a}");
         }
-        // Each star of one pattern may take any part of the other.
+        // Backtracking would take exponential time here: each star of one pattern may match any
+        // part of the other.
         let (many, others) = ("*a".repeat(2000), "a*".repeat(2000) + "b");
         assert!(!meet(many.as_bytes(), others.as_bytes()));
     }

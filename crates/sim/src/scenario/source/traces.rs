@@ -1,4 +1,4 @@
-//! The files that traces of links and of traffic name.
+//! Trace files of links and of traffic.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use crate::apps::schedule::Schedule;
 use crate::csv::FileError;
 use crate::link::course::{Course, Opportunities, RateCourse, Steps};
 
-/// What a file has.
+/// Format of a trace file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::scenario) enum TraceKind {
     Mahimahi,
@@ -17,20 +17,20 @@ pub(in crate::scenario) enum TraceKind {
     Delay,
 }
 
-/// Why there is no trace.
+/// Reason why there is no trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::scenario) enum TraceFault {
     /// The file cannot be read.
     Unreadable(String),
-    /// It has something wrong in it.
+    /// The file has an error.
     Wrong(ScenarioError),
 }
 
-/// The name of a file, what it is read as, and whether that repeats.
+/// Name of a file, its format, and whether the trace repeats.
 type Key = (String, TraceKind, bool);
 
-/// Traces that are known, for a source and all that are cloned from it: a file is read once for all
-/// points of a sweep.
+/// Traces that have been read, shared by a source and its clones: a sweep reads each file once for
+/// all points.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Traces(Arc<Mutex<Known>>);
 
@@ -47,7 +47,7 @@ impl Traces {
 }
 
 impl Source {
-    /// What a file of that name says.
+    /// The trace in the file with this name.
     pub(in crate::scenario) fn trace(
         &self,
         name: &str,
@@ -66,7 +66,7 @@ impl Source {
         Ok(course)
     }
 
-    /// The packets that a file of that name says.
+    /// The packets in the file with this name.
     pub(in crate::scenario) fn schedule(&self, name: &str) -> Result<Arc<Schedule>, TraceFault> {
         let schedules = &mut self.traces.known().schedules;
         if let Some(schedule) = schedules.get(name) {

@@ -1,4 +1,4 @@
-//! Names for settings.
+//! Aliases: short names for settings.
 
 use super::*;
 use crate::link::QueueLimit;
@@ -60,7 +60,7 @@ fn what_follows_an_alias_follows_its_paths() {
 fn a_word_stands_for_its_settings() {
     let modern = scenario(&["host=new"]);
     assert_eq!(modern, scenario(&["tcp.slow.base=modern", "link.radio1.queue=7 packets"]));
-    // What comes later wins, as with paths.
+    // Later settings win, as with paths.
     assert_eq!(
         scenario(&["host=new", "link.radio1.queue=9 packets"]).links[0].config.queue,
         QueueLimit::Packets(9)
@@ -103,7 +103,8 @@ fn what_an_alias_cannot_be_is_refused() {
     assert_eq!(error_in_a_section.hint.as_deref(), Some("did you mean `loss`?"), "the key, not the alias");
     for (set, message, hint) in wrong {
         if message.is_empty() {
-            // An alias that is not used does no harm; one that is used says where it leads.
+            // An invalid alias that is not used does no harm; an error of a used one names the path
+            // to which it leads.
             let source = Source::new("alias.toml", FILE).set(set).set("loss=1 %");
             let error = source.scenario().expect_err(set);
             assert!(error.message.contains("no entry `satellite`"), "{error}");

@@ -6,7 +6,7 @@ use crate::radio::Position;
 const PAPER: &str = include_str!("../../../../../scenarios/papers/dtc.toml");
 
 /// Relays in a row, a hub, gateways around it with rows of relays behind them, and a node at the
-/// end of all.
+/// end of all rows.
 const NODES: &str = r#"
 [[node]]
 name = "hub"
@@ -29,12 +29,12 @@ fn source(links: &str) -> Source {
     Source::new("chain.toml", format!("{NODES}{links}"))
 }
 
-/// A table `[[link]]` with these keys, and the rate and delay that all have.
+/// A table `[[link]]` with these keys, and the rate and delay common to all.
 fn link(keys: &str) -> String {
     format!("[[link]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{keys}\n")
 }
 
-/// What joins the nodes that a test does not ask for.
+/// Links to the nodes that are not part of a test.
 fn rest(without: &str) -> String {
     let others = ["gw{i}", "r{i}-{j}", "m{i}", "end"].into_iter().filter(|name| !without.contains(name));
     others.map(|name| link(&format!("from = \"hub\"\nto = \"{name}\""))).collect()
@@ -45,7 +45,7 @@ fn read(source: &Source) -> Scenario {
     source.scenario().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Names of the links with their ends, those without a name left out.
+/// Names of the links with their ends, without links that have no name.
 fn links(scenario: &Scenario) -> Vec<String> {
     let links = scenario.resolved().link.iter();
     links.filter_map(|link| Some(format!("{}: {}-{}", link.name.as_ref()?, link.from, link.to))).collect()
@@ -95,7 +95,7 @@ fn an_end_with_a_number_makes_a_chain_for_each_node() {
     ];
     let star_of_chains = source(&format!("{star}{chains}{others}"));
     assert_eq!(links(&read(&star_of_chains)), expected);
-    // One row of nodes, one number: pairs.
+    // One row of nodes has one number: pairs.
     let pairs = link("name = \"pair{i}\"\nfrom = \"gw{i}\"\nvia = \"m{i}\"\nto = \"hub\"");
     let refused = source(&pairs).scenario().unwrap_err();
     assert!(refused.to_string().contains("set `name = \"pair{i}-{j}\"`"), "{refused}");
@@ -104,7 +104,7 @@ fn an_end_with_a_number_makes_a_chain_for_each_node() {
     let expected =
         ["pair1-1: gw1-m1", "pair1-2: m1-hub", "pair2-1: gw2-m2", "pair2-2: m2-hub", "pair3-1: gw3-m3"];
     assert_eq!(links(&scenario)[..5], expected);
-    // No node, no chain.
+    // Without nodes there is no chain.
     let none = star_of_chains.set("nodes.gw*.count=0").set("nodes.r*.count=[]").scenario().unwrap_err();
     assert!(none.message.contains("no link leads from `hub` to `end`"), "{none}");
 }
@@ -152,14 +152,15 @@ fn single_links_have_settings_of_their_own() {
         let set = sets.iter().fold(source.clone(), |source, set| source.set(*set));
         assert_eq!(losses(&set), expected, "{sets:?}");
     }
-    // A number is a name before it is an index, and a link of its own comes before one of a table.
+    // A number is a name before it is an index, and a single link takes precedence over one of a
+    // table.
     let numbers =
         source.text().replace("\"c{i}\"", "\"{i}\"").replace("only.c2", "only.2").replace("c*4", "4");
     assert_eq!(losses(&Source::new("numbers.toml", numbers).set("link.1.loss=0.5")), [0.5, 0.2, 0.1, 0.1]);
     let own = link("name = \"c9\"\nfrom = \"m1\"\nto = \"m3\"");
     let own = Source::new("own.toml", format!("{}{own}", source.text())).set("link.c9.loss=0.5");
     assert_eq!(losses(&own), [0.1, 0.2, 0.1, 0.1, 0.5]);
-    // The number of links may follow later, on an axis too.
+    // The number of links may be set later, also on an axis.
     let longer = source.clone().set("link.c6.loss=0.6").set("nodes.m*.count=5");
     assert_eq!(losses(&longer), [0.1, 0.2, 0.1, 0.1, 0.1, 0.6]);
     let text =
@@ -260,7 +261,7 @@ fn what_cannot_be_is_refused_where_it_is_written() {
     }
 }
 
-/// Nodes in rows have their places in order.
+/// Nodes in rows have their positions in order.
 #[test]
 fn a_list_of_places_is_for_all_rows() {
     let text = "radio = { range = \"50 m\" }\n[[nodes]]\nname = \"r{i}-{j}\"\ncount = [1, 2]\nfirst = 4\n\
@@ -294,7 +295,7 @@ fn the_papers_chain_can_be_changed_from_outside() {
         "radio={ range = \"100 m\" }",
     ];
     let radio = read(&channel.into_iter().fold(paper(), Source::set));
-    // A word takes back what another one has set.
+    // A word undoes the settings of another word.
     let again = paper().set("mode=tcp").set("mode=dtc-paper");
     assert_eq!(read(&again), read(&paper().set("mode=dtc-paper")));
     assert_eq!(radio.links.len(), 0);
@@ -361,8 +362,8 @@ fn what_is_set_later_wins_and_in_a_file_the_name_wins() {
     }
 }
 
-/// An axis over a single link or a word's value is not lost beside an axis with a later name that
-/// means more.
+/// An axis over a single link or a word's value is not overwritten by an axis with a later name
+/// that covers more.
 #[test]
 fn axes_apply_from_the_general_to_the_particular() {
     let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\"") + &rest("m{i}end");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::radio::Station;
 
-/// A sleepy sensor beside a router that listens, which has a cable to the rest.
+/// A sleeping sensor next to a router that always listens and has a cable to the rest.
 const HOME: &str = r#"
 stop = "100 s"
 
@@ -59,12 +59,12 @@ fn a_sleepy_node_is_woken_for_what_it_is_sent() {
     let (sim, metrics) = run(home());
     let figure = |name: &str| metrics[name].value.unwrap();
     assert_eq!(figure("traffic.commands.delivery_ratio"), 1.0);
-    // The router listens all the time. The sensor: 128 of 124,960 µs are 0.1 %, and ten packets of
-    // some 10 ms at most.
+    // The router listens all the time. For the sensor, 128 of 124,960 µs are 0.1 %, plus ten
+    // packets of at most about 10 ms.
     assert_eq!(figure("radio.router.duty_cycle"), 1.0);
     let duty_cycle = figure("radio.sensor.duty_cycle");
     assert!((0.001..0.0025).contains(&duty_cycle), "{duty_cycle}");
-    // One whole sequence, and short ones.
+    // One complete sequence, and short ones.
     let wakeups = figure("radio.router.wakeups");
     assert!((217.0..217.0 + 90.0).contains(&wakeups), "{wakeups}");
     let radio = sim.world().network.radio().unwrap();
@@ -100,7 +100,7 @@ fn keys_of_sleep_are_in_the_metrics_of_energy_only_where_nodes_sleep() {
     );
 }
 
-/// With a period of zero all is as without the key, event by event.
+/// With a period of zero the run equals one without the key, event by event.
 #[test]
 fn nodes_that_never_sleep_are_as_before() {
     let awake = HOME.replace("csl = { period = \"125 ms\" }", "").replace("csl_period = \"0 s\"", "");
@@ -134,7 +134,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     let no_csl = HOME.replace("csl = { period = \"125 ms\" }", "");
     let error_of = |text: String| error(Source::new("bad.toml", text));
     assert!(error_of(no_csl).contains("no `csl`"));
-    // 802.11 has another way to save power, which is not simulated.
+    // 802.11 has another power-saving method, which is not simulated.
     let wifi = HOME.replace("[radio]", "[wifi]").replace("csl = { period = \"125 ms\" }", "");
     let message = error_of(wifi);
     assert!(message.contains("IEEE 802.15.4") && message.contains("csl_period"), "{message}");
@@ -147,7 +147,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     assert!(error_of(cables).contains("no radio"));
 }
 
-/// Paths are built, and a node that walks keeps its path, though all but the root sleep.
+/// Paths are built, and a walking node keeps its path, although all nodes but the root sleep.
 #[test]
 fn rpl_and_mobility_work_over_sleeping_nodes() {
     let mesh = r#"

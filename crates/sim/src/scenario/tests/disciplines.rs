@@ -1,4 +1,4 @@
-//! Queue disciplines: what flows see of them.
+//! Queueing disciplines: their effect on flows.
 
 use anabranch_core::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::link::discipline::DisciplineConfig;
 use crate::scenario::record::Metrics;
 use crate::trace::Point;
 
-/// `flows` transfers without end over a bottleneck with 40 ms there and back and a queue of 1,000
-/// packets, for 20 s, of which the queue is measured from the fifth on. `more` is appended.
+/// `flows` unlimited transfers over a bottleneck with a round trip of 40 ms and a queue of 1,000
+/// packets, for 20 s; the queue is measured from 5 s on. `more` is appended.
 fn bottleneck_of(rate: &str, flows: u32, discipline: &str, tcp: &str, more: &str) -> Metrics {
     let text = format!(
         r#"
@@ -56,13 +56,13 @@ fn bottleneck_of(rate: &str, flows: u32, discipline: &str, tcp: &str, more: &str
     scenario.run(1, 0, &BTreeMap::new()).unwrap().1
 }
 
-/// The same at 10 Mbit/s with CUBIC.
+/// The bottleneck at 10 Mbit/s with CUBIC.
 fn bottleneck(flows: u32, discipline: &str, ecn: &str) -> Metrics {
     let tcp = format!("congestion = \"cubic\"\necn = \"{ecn}\"");
     bottleneck_of("10 Mbit/s", flows, discipline, &tcp, "")
 }
 
-/// Mean of the flows' last smoothed round trips, in seconds; bit/s of all.
+/// Mean of the flows' last smoothed round trips in seconds, and the total rate in bit/s.
 fn seen(metrics: &Metrics, flows: u32) -> (f64, f64) {
     let of = |name: &str| -> f64 {
         (1..=flows).map(|i| figure(metrics, &format!("transfer.flow{i}.{name}"))).sum()
@@ -70,7 +70,7 @@ fn seen(metrics: &Metrics, flows: u32) -> (f64, f64) {
     (of("srtt_s") / f64::from(flows), of("goodput_bit_per_s"))
 }
 
-/// A figure of a run.
+/// A metric of a run.
 fn figure(metrics: &Metrics, name: &str) -> f64 {
     metrics[name].value.unwrap_or_else(|| panic!("{name} has no value"))
 }
@@ -173,7 +173,7 @@ fn a_word_and_its_table_are_set_alike() {
     let error =
         read("discipline = \"drop-tail\"\n", "link.l.discipline.codel.target=7 ms").unwrap_err().to_string();
     assert!(error.contains("it is `drop-tail` now"), "{error}");
-    // A threshold of the file is left aside for another discipline, and stays where none is chosen.
+    // A threshold in the file is ignored with another discipline, and applies where none is chosen.
     let marks = "ecn_threshold = \"20 packets\"\n";
     let chosen = read(marks, "link.l.discipline=codel").unwrap();
     assert_eq!((target(&chosen, 0).is_some(), chosen.links[0].config.ecn_threshold), (true, None));
@@ -185,7 +185,7 @@ fn a_word_and_its_table_are_set_alike() {
     assert!(back.links[0].config.ecn_threshold.is_some() && back.links[1].config.ecn_threshold.is_none());
 }
 
-/// Mean wait in seconds at the bottleneck, and bit/s of all.
+/// Mean wait at the bottleneck in seconds, and the total rate in bit/s.
 fn waited(metrics: &Metrics, flows: u32) -> (f64, f64) {
     (figure(metrics, "probe.queue.wait_mean_s"), seen(metrics, flows).1)
 }
@@ -211,9 +211,10 @@ fn pie_has_packets_wait_for_its_target_whatever_flows_there_are() {
     }
 }
 
-/// With a mean queue that is long enough to be steady, the share of packets that RED drops is that
-/// of its mean queue, and TCP's rate is that of the share: Mathis et al., "The macroscopic behavior
-/// of the TCP congestion avoidance algorithm", 1997, of which each segment has an acknowledgement.
+/// With a mean queue that is long enough to be steady, the fraction of packets that RED drops
+/// follows from its mean queue, and TCP's rate from this fraction: Mathis et al., "The macroscopic
+/// behavior of the TCP congestion avoidance algorithm", 1997, with an acknowledgement for each
+/// segment.
 #[test]
 fn the_mean_queue_of_red_is_where_its_drops_and_tcp_agree() {
     for flows in [8, 16] {
@@ -235,7 +236,7 @@ fn the_mean_queue_of_red_is_where_its_drops_and_tcp_agree() {
     }
 }
 
-/// A call of 64 kbit/s beside eight transfers without end.
+/// A call of 64 kbit/s next to eight unlimited transfers.
 fn beside_bulk(discipline: &str) -> Metrics {
     let call = r#"
         [[traffic]]
@@ -253,7 +254,7 @@ fn beside_bulk(discipline: &str) -> Metrics {
 
 #[test]
 fn fq_codel_lets_a_call_pass_by_eight_transfers() {
-    // 20 ms on the way, and 1.4 ms for each of its own packets and of the one that is being sent.
+    // 20 ms on the path, and 1.4 ms each for its own packets and for the one in transmission.
     let alone = |metrics: &Metrics| figure(metrics, "traffic.call.delay_p95_s") - 0.02;
     let metrics = beside_bulk("\"fq-codel\"");
     assert!(alone(&metrics) < 0.01, "{} s", alone(&metrics));
@@ -261,7 +262,7 @@ fn fq_codel_lets_a_call_pass_by_eight_transfers() {
     assert!(seen(&metrics, 8).1 > 9e6);
     let [shared, full] = ["\"codel\"", "\"drop-tail\""].map(|discipline| alone(&beside_bulk(discipline)));
     assert!(shared > 0.015 && full > 0.5, "{shared} s, {full} s");
-    // In one queue with them it is one of them.
+    // In a common queue the call is treated like the other flows.
     let one = alone(&beside_bulk("{ fq-codel = { flows = 1 } }"));
     assert!((one / shared - 1.0).abs() < 0.2, "{one} s");
 }
@@ -280,8 +281,8 @@ fn every_discipline_marks_what_it_would_drop() {
             assert_eq!(of(&dropping, "ecn_marked"), 0.0, "{name}");
             assert!(of(&dropping, "dropped_early") > 100.0, "{name}");
             assert!(of(&marking, "ecn_marked") > 100.0, "{name}");
-            // At the start of the flows PIE and RED have shares at which RFC 8033 and RFC 3168 want
-            // drops.
+            // At the start of the flows PIE and RED have probabilities at which RFC 8033 and RFC
+            // 3168 require drops.
             match discipline {
                 "codel" | "fq-codel" => assert_eq!(of(&marking, "dropped_early"), 0.0, "{name}"),
                 _ => assert!(of(&marking, "dropped_early") < of(&dropping, "dropped_early"), "{name}"),
@@ -290,8 +291,7 @@ fn every_discipline_marks_what_it_would_drop() {
     }
 }
 
-/// Of the packets of one link: those told of as sent, and those that a full queue was then said to
-/// have refused.
+/// Packets of one link: those reported as sent, and those then reported as refused by a full queue.
 #[derive(Default)]
 struct Fates {
     sent: std::collections::BTreeSet<u64>,
@@ -322,8 +322,8 @@ impl crate::trace::Observer for Fates {
     }
 }
 
-/// What a full queue refuses is neither marked nor told of as sent; only FQ-CoDel takes room from
-/// what it has accepted.
+/// A packet refused by a full queue is neither marked nor reported as sent; only FQ-CoDel drops
+/// packets that it has accepted.
 #[test]
 fn what_is_refused_was_never_sent() {
     for (discipline, takes_back) in [

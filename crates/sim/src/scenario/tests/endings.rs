@@ -1,11 +1,11 @@
-//! Why transfers are not delivered, and what nodes drop.
+//! Reasons why transfers are not delivered, and packets that nodes drop.
 
 use super::ending::{Ending, NodeDrops};
 use super::*;
 use crate::sim::Simulation;
 
-/// `a` and `b` with a router between them, links of 1 Mbit/s and 50 ms, of which `link` says more,
-/// and what follows.
+/// `a` and `b` with a router between them, over links of 1 Mbit/s and 50 ms with the keys `link`,
+/// followed by `rest`.
 fn chain(link: &str, rest: &str) -> Source {
     let link = |from: &str, to: &str| {
         format!("{{ from = \"{from}\", to = \"{to}\", rate = \"1 Mbit/s\", delay = \"50 ms\"{link} }}")
@@ -89,8 +89,8 @@ fn what_nodes_drop_is_a_metric_if_they_drop_anything() {
     assert!(!metrics.keys().any(|name| name.starts_with("node.")), "{metrics:?}");
 }
 
-/// A link is busy for as long as the run at most, however much still waits then, and whatever
-/// decides what goes next.
+/// A link is busy at most for the duration of the run, however many packets still wait then, and
+/// with every queueing discipline.
 #[test]
 fn a_link_is_busy_until_the_end_of_the_run_and_no_longer() {
     let offered = "[[traffic]]\nname = \"t\"\nkind = \"cbr\"\nover = \"udp\"\nfrom = \"a\"\nto = \"b\"\npayload = \"1000 B\"\nrate = \"4 Mbit/s\"\n";
@@ -119,13 +119,13 @@ fn a_link_transmits_what_arrives_and_what_the_channel_loses() {
         }
         let lost = value("link.a>r.dropped_loss");
         assert_eq!(lost > 0.0, loss != "0");
-        // The transmitter was busy with the lost ones, too.
+        // The transmitter was busy with lost packets, too.
         let (bits, busy) = (value("link.a>r.bytes") * 8.0, value("link.a>r.busy_s") * 1e6);
         assert_eq!(busy > bits * 1.01, lost > 0.0, "{bits} bits in {busy} us");
     }
 }
 
-/// What is not delivered took longer than the run, whatever became of it.
+/// A transfer that was not delivered took longer than the run, whatever happened to it.
 #[test]
 fn an_undelivered_transfer_says_how_long_it_has_gone_on() {
     let few = "[tcp.default]\nsyn_retries = 2\ndata_retries = 2\n";
@@ -140,10 +140,10 @@ fn an_undelivered_transfer_says_how_long_it_has_gone_on() {
     let set = |kind: &str| Source::new("set.toml", gateways(kind));
     for (source, censored) in [
         (chain("", TRANSFER), None),
-        // Under way at the end, timed out, and never connected.
+        // In progress at the end, timed out, and never connected.
         (chain("", TRANSFER).set("stop=5 s"), Some(3.0)),
         (chain(", loss = 1", &format!("{few}{TRANSFER}")), Some(598.0)),
-        // It has no end.
+        // It is unlimited.
         (chain("", &TRANSFER.replace("bytes = \"1 MB\"\n", "")), None),
         (set("set"), None),
         (set("set").set("stop=5 s"), Some(3.0)),

@@ -1,8 +1,8 @@
-//! The figures of transfers that stall, or that nothing of arrives.
+//! Metrics of transfers that stall, or deliver nothing.
 
 use super::*;
 
-/// One link of 1 Mbit/s and 50 ms between `a` and `b`, of which `link` says more, and what follows.
+/// One link of 1 Mbit/s and 50 ms between `a` and `b` with the keys `link`, followed by `rest`.
 fn pair(link: &str, rest: &str) -> Source {
     let text = format!(
         "stop = \"40 s\"\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
@@ -56,7 +56,7 @@ fn a_transfer_without_any_delivery_has_a_goodput_of_zero_and_its_time_outs() {
         assert_eq!(figure(&metrics, "timeouts"), 5.0, "{kind}");
         assert_eq!(figure(&metrics, "retransmissions"), 5.0, "{kind}");
     }
-    // The connection opens, and no full segment passes.
+    // The connection is established, but no full segment passes.
     let forbidden = "[network]\nfragmentation = \"forbidden\"\n".to_owned();
     let metrics = run(&pair(", mtu = 1200", &(transfer("tcp", "bytes = \"1 MB\"") + &forbidden)));
     assert_eq!(figure(&metrics, "goodput_bit_per_s"), 0.0);
@@ -90,7 +90,7 @@ fn a_transfer_with_a_request_follows_the_same_rule() {
     assert!(figure(&metrics, "retransmissions") >= 5.0);
 }
 
-/// A run in which nothing arrives counts in the mean of the others.
+/// A run in which nothing arrives counts in the mean over runs.
 #[test]
 fn every_run_has_a_goodput_and_counters() {
     let scenario = pair(", loss = 0.45", &transfer("tcp", "bytes = \"1 MB\"")).scenario().unwrap();

@@ -1,5 +1,4 @@
-//! Probes of flows: what they say against closed forms, and against the delays of packets taken one
-//! by one.
+//! Probes of flows, compared with closed forms and with the delays of single packets.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ fn cable(link: &str, traffic: &str, more: &str) -> Source {
     Source::new("cable.toml", format!("stop = \"200 s\"\n{nodes}{link}{traffic}{more}"))
 }
 
-/// Packets of 100 octets, 148 with their headers, which take 1.184 ms to transmit.
+/// Packets of 100 bytes, 148 with their headers, which take 1.184 ms to transmit.
 fn packets(name: &str, count: u32, interval: &str) -> String {
     format!(
         "[[traffic]]\nname = \"{name}\"\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\npayload = \"100 B\"\n\
@@ -30,7 +29,7 @@ fn packets(name: &str, count: u32, interval: &str) -> String {
     )
 }
 
-/// What happened to packets.
+/// Observed packets.
 #[derive(Default)]
 struct Seen {
     ends: Vec<(NodeId, NodeId)>,
@@ -115,7 +114,8 @@ fn on_a_cable_the_delay_is_that_of_transmission_and_propagation() {
 
 #[test]
 fn jitter_of_even_delays_is_a_third_of_their_range() {
-    // |X - Y| of two even numbers of 0 to 1 has the mean 1/3 and the deviation 1/sqrt(18); neighbours share a number.
+    // The difference of two uniform numbers from 0 to 1 has an absolute value with mean 1/3 and
+    // standard deviation 1/sqrt(18); neighbours share a number.
     let made = run(&cable("jitter = { uniform = \"6 ms\" }", &packets("cbr", 8000, "20 ms"), PROBE), 3);
     let error = 0.006 / f64::sqrt(18.0 * 8000.0);
     made.is("jitter_mean_s", 0.002, 6.0 * error);
@@ -134,8 +134,8 @@ fn what_is_lost_is_what_the_channel_loses() {
     made.is("received_packets", 8000.0 - lost, 0.0);
 }
 
-/// With delays evenly from 0 to 2 T and a packet each T, only the next packet can overtake: P(D1 >
-/// T + D2) = 1/8.
+/// With delays uniform from 0 to 2 T and a packet every T, only the next packet can overtake:
+/// `P(D1 > T + D2) = 1/8`.
 #[test]
 fn an_eighth_is_reordered_where_the_jitter_is_two_intervals() {
     let link = "jitter = { uniform = \"40 ms\", overtaking = true }";
@@ -143,8 +143,8 @@ fn an_eighth_is_reordered_where_the_jitter_is_two_intervals() {
     made.is("reordered_ratio", 0.125, 6.0 * f64::sqrt(0.125 * 0.875 / 8000.0));
 }
 
-/// The same figures from a list of all arrivals: the delays in their order, and what is reordered
-/// by RFC 4737's `NextExp`.
+/// The metrics computed from a list of all arrivals: the sorted delays, and the reordering by RFC
+/// 4737's `NextExp`.
 fn by_hand(seen: &Seen, (src, dst): (NodeId, NodeId), wanted: impl Fn(&Packet) -> bool) -> [f64; 6] {
     let counts = |packet: &Packet| packet.src == src && packet.dst == dst && wanted(packet);
     let mut sent: Vec<(u64, Instant)> = Vec::new();
@@ -190,7 +190,7 @@ fn alike(flow: &FlowFigures, by_hand: [f64; 6]) {
 fn packets_that_overtake_are_lost_and_doubled_are_those_of_a_list() {
     let link = "jitter = { exponential = \"30 ms\", overtaking = true }\nloss = 0.2\nduplication = 0.5\n\
                 reordering = 0.1\nqueue = \"5 packets\"";
-    // The second flow comes in bursts that the queue refuses in part.
+    // The second flow comes in bursts, parts of which the queue refuses.
     let burst =
         packets("burst", 400, "500 us").replace("[[traffic]]\n", "[[traffic]]\nport = 99\nstart = \"1 s\"\n");
     let made = run(&cable(link, &(packets("cbr", 600, "7 ms") + &burst), PROBE), 7);
@@ -209,7 +209,7 @@ fn packets_that_overtake_are_lost_and_doubled_are_those_of_a_list() {
             "nothing is under way at last"
         );
     }
-    // The source has given to the cable, or tried to, all that it made.
+    // The source has passed all its packets to the cable, or tried to.
     assert_eq!(made.flows.iter().map(|flow| flow.sent_packets).collect::<Vec<_>>(), [600, 400]);
 }
 
@@ -275,7 +275,7 @@ fn nothing_received_is_no_division_by_zero() {
             assert_eq!((none, flow.goodput), ([None; 5], Some(0.0)));
         }
     }
-    // One packet has a delay, and no other to differ from.
+    // Only one packet has a delay, so there is no difference.
     let made = run(&cable("", &packets("cbr", 1, "100 ms"), PROBE), 1);
     assert_eq!((made.value("jitter_mean_s"), made.value("reordered_ratio")), (None, Some(0.0)));
     made.is("delay_mean_s", 0.006_184, 1e-12);
@@ -298,7 +298,7 @@ fn payload_that_tcp_sends_again_counts_once() {
     let ends = (data.key.src, data.key.dst);
     alike(data, by_hand(&made.seen, ends, |_| true));
     alike(acks, by_hand(&made.seen, (ends.1, ends.0), |_| true));
-    // Figures over all flows leave out that of acknowledgements.
+    // Metrics over all flows leave out the flow of acknowledgements.
     made.is("flows", 1.0, 0.0);
     made.is("sent_packets", data.sent_packets as f64, 0.0);
     assert_eq!((acks.goodput, made.value("fairness")), (None, Some(1.0)));
@@ -311,10 +311,10 @@ fn a_packet_that_is_cut_is_one() {
     let [flow] = &made.flows[..] else { panic!("{:?}", made.flows) };
     assert_eq!((flow.sent_packets, flow.sent_bytes), (500, 500 * 1048));
     assert_eq!(flow.lost_packets + flow.received_packets, 500);
-    // 1008 octets in pieces of 352: three of them have to arrive.
+    // 1008 bytes in fragments of 352: three of them have to arrive.
     let lost = 1.0 - 0.95_f64.powi(3);
     made.is("loss_ratio", lost, 5.0 * f64::sqrt(lost * (1.0 - lost) / 500.0));
-    // The last piece, of 304 octets and 48 of headers, arrives behind two of 400.
+    // The last fragment, of 304 bytes and 48 of headers, arrives after two of 400.
     made.is("delay_mean_s", 0.005 + (400.0 + 400.0 + 352.0) * 8e-6, 1e-9);
 }
 

@@ -1,4 +1,4 @@
-//! Hosts with several interfaces, pools of send buffers, transfers that come and go, random events.
+//! Hosts with several interfaces, pools of send buffers, repeated transfers, random events.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn figure(metrics: &record::Metrics, name: &str) -> f64 {
     metrics.get(name).unwrap_or_else(|| panic!("no {name}")).value.unwrap_or_else(|| panic!("{name} is null"))
 }
 
-/// `a` has two ways to `b`: over `x` with the links "fast", and over `y` and `z` with "slow".
+/// `a` has two routes to `b`: over `x` with the links "fast", and over `y` and `z` with "slow".
 const TWO_WAYS: &str = r#"
 stop = "20 s"
 [[node]]
@@ -132,11 +132,11 @@ fn connections_keep_to_the_interfaces_that_they_name() {
     let both = TCP.replace("\"tcp\"", "\"mptcp\"");
     assert_eq!(used(&both), forth[..5], "a subflow on each");
     assert_eq!(used(&format!("{both}interfaces = [\"slow\"]\n")), ["a>2", "2>3", "3>b"]);
-    // What comes back keeps to the interface, too.
+    // Packets in the reverse direction keep to the interface, too.
     let metrics = run(&two_ways(&format!("{slow}{bent}")));
     assert_eq!(figure(&metrics, "link.1>a.packets"), 0.0);
     assert!(figure(&metrics, "link.2>a.packets") > 100.0 && figure(&metrics, "link.1>2.packets") > 100.0);
-    // No way around is looked for while the interface is down.
+    // There is no detour while the interface is down.
     let down = "[[event]]\nat = \"1 s\"\naction = \"link-down\"\nfrom = \"a\"\nto = \"2\"\n";
     let metrics = run(&two_ways(&format!("{slow}{down}")));
     assert_eq!(figure(&metrics, "link.a>1.packets"), 0.0);
@@ -208,7 +208,7 @@ fn a_transfer_without_end_stops_in_time_and_a_receiver_reads_for_a_while() {
     let reads = "start = \"2 s\"\nreads_for = \"3 s\"\n";
     let a_while = bytes(reads);
     assert!(a_while > 500_000.0 && a_while < 1_600_000.0, "{a_while}");
-    // What has been sent and is not read waits in the receiver's buffer.
+    // Data that was sent but not read waits in the receiver's buffer.
     let sent = |profile: &str| {
         let source = two_ways(&format!("{TCP}{reads}tcp_receiver = \"r\"\n{profile}"));
         figure(&run(&source), "link.1>b.bytes")
@@ -310,7 +310,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
         ("transfer.background 1.interfaces=[\"wlan\"]", "`n1` has no interface `wlan`"),
         ("transfer.striped.port=0", "expected a port in 1..=65535"),
         ("transfer.striped.port=47200", "none of SET's"),
-        ("transfer.single*.port=5002", "`striped` receives on port 5002 already"),
+        ("transfer.single*.port=25002", "`striped` receives on port 5002 already"),
         ("transfer.striped.stop=40 s", "and ends at 40 s"),
         ("transfer.striped.tcp_receiver=large", "there is no TCP profile `large`"),
         ("transfer.striped.repeat={ on = \"0 s\", off = \"1 s\" }", "more than no time"),
@@ -342,7 +342,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
     for (set, message) in faults {
         match paper().set(set).scenario() {
             Ok(_) => wrong.push(format!("{set} is taken")),
-            // What two values have against each other stands at one of them.
+            // A contradiction between two values is reported at one of them.
             Err(error)
                 if error.to_string().contains(message)
                     && (error.to_string().contains(set) || matches!(error.place, Place::File { .. })) => {}

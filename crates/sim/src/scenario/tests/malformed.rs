@@ -1,10 +1,8 @@
-//! Files that are wrong: one clear error each, at its place, without the words of the reader's
-//! programmer.
+//! Invalid files: each gives one clear error at its position, without Rust terms.
 
 use super::*;
 
-/// Two nodes, a link, a transfer, a radio and traffic: what the rest is put into, or takes the
-/// place of.
+/// Two nodes, a link, a transfer, a radio and traffic, in which the tests replace parts.
 const GOOD: &str = r#"name = "good"
 stop = "60 s"
 [radio]
@@ -47,7 +45,7 @@ from = "b"
 to = "c"
 "#;
 
-/// What to replace in the good file, by what.
+/// Text in the valid file, and its replacement.
 const WRONG: &[(&str, &str)] = &[
     ("stop = \"60 s\"", "stop = \"60\""),
     ("stop = \"60 s\"", "stop = 60"),
@@ -131,7 +129,7 @@ fn every_wrong_file_has_one_clear_error() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// What is wrong with the error of a wrong file, if anything is.
+/// The problem with the error of an invalid file, if there is one.
 fn fault(good: &str, wrong: &str) -> Option<String> {
     assert!(GOOD.contains(good), "{good}");
     let text = GOOD.replacen(good, wrong, 1);

@@ -1,4 +1,4 @@
-//! Groups with links of their own, paths over them, and sources over Multipath TCP.
+//! Groups with their own links, paths over them, and sources over Multipath TCP.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::scenario::traffic::Carrier;
 const PAPER: &str = include_str!("../../../../../scenarios/papers/mptcp.toml");
 const MESH: &str = include_str!("../../../../../scenarios/mesh-rpl.toml");
 
-/// Twelve nodes that have little to send.
+/// Twelve nodes with little to send.
 fn paper() -> Source {
     [
         "nodes.0.count=11",
@@ -26,7 +26,7 @@ fn paper() -> Source {
     .fold(Source::new("mptcp.toml", PAPER), Source::set)
 }
 
-/// The same with a base station and this number of nodes that have a link to it.
+/// The scenario with a base station and this number of nodes that have a link to it.
 fn cellular(nodes: u32) -> Source {
     paper().set("nodes.bs.count=1").set(format!("group.multi-link nodes.shorten-paths.count={nodes}"))
 }
@@ -48,7 +48,7 @@ fn a_mesh_of_twenty_nodes_is_a_short_file() {
     }
 }
 
-/// A word may bring one channel and its routing in the place of another.
+/// A word may replace one channel and its routing by another.
 #[test]
 fn a_file_has_the_same_nodes_with_rpl_and_with_aodv() {
     let file = include_str!("../../../../../scenarios/mesh-routing.toml");
@@ -124,7 +124,7 @@ fn an_empty_group_has_no_links_and_no_base_station_is_left_out() {
 
 #[test]
 fn a_second_interface_shortens_paths() {
-    // Where all paths are used, each has its own handshake.
+    // If all paths are used, each has its own handshake.
     let far =
         |source: Source| source.set("node.dc.position=[-70, 85]").set("traffic.packets.mptcp.subflows=1");
     let frames = |source: &Source| -> f64 {
@@ -183,8 +183,8 @@ fn every_choice_reaches_the_sources() {
     assert_eq!(link.map(|link| link.there.0.queue), Some(QueueLimit::Packets(1000)));
 }
 
-/// What the file says of another transport is left aside where another is chosen from outside, and
-/// refused where the file itself does.
+/// Keys of another transport in the file are ignored if the transport is chosen from outside, and
+/// refused if the file chooses it.
 #[test]
 fn a_transport_that_is_chosen_leaves_the_others_aside() {
     let tcp = paper().set("traffic.packets.over=tcp");

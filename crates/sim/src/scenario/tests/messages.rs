@@ -1,8 +1,9 @@
-//! Packets of different lengths, flows with a connection each, and requests with replies.
+//! Packets of different sizes, flows with a connection each, and requests with replies.
 
 use super::*;
 
-/// Two nodes, 50 ms apart, and one traffic; what a test says comes last in its table, or after it.
+/// Two nodes 50 ms apart, and one traffic; the keys of a test are at the end of its table, or after
+/// it.
 fn pair(rate: &str, loss: &str, traffic: &str) -> Source {
     Source::new(
         "pair.toml",
@@ -21,8 +22,8 @@ fn figures(source: &Source, seed: u64) -> impl Fn(&str) -> f64 + use<> {
     move |name| metrics[&format!("traffic.messages.{name}")].value.unwrap_or(f64::NAN)
 }
 
-/// An M/M/1 queue: a packet waits for the load over what it leaves, in mean services. Headers of 48
-/// octets make services a bit less random than that, by 1 %.
+/// An M/M/1 queue: a packet waits load / (1 - load) mean service times. Headers of 48 bytes make
+/// service times slightly less random, by 1 %.
 #[test]
 fn packets_of_exponential_length_wait_as_in_a_queue_of_exponential_services() {
     for (load, packets) in [(0.5, 500_000), (0.8, 2_000_000)] {
@@ -37,19 +38,19 @@ fn packets_of_exponential_length_wait_as_in_a_queue_of_exponential_services() {
         let expected = service * load / (1.0 - load);
         let wait = metrics["probe.queue.wait_mean_s"].value.unwrap();
         assert!((wait / expected - 1.0).abs() < 0.02, "{load}: {wait} s instead of {expected} s");
-        // Waits of those that wait are exponential: their share beyond t is load * exp(-(1 - load)
-        // t / service).
+        // The waiting times of packets that wait are exponential: the fraction beyond t is load *
+        // exp(-(1 - load) t / service).
         let expected = service / (1.0 - load) * (load / 0.05).ln();
         let wait = metrics["probe.queue.wait_p95_s"].value.unwrap();
         assert!((wait / expected - 1.0).abs() < 0.03, "{load}: {wait} s instead of {expected} s");
     }
 }
 
-/// Every carrier that takes sizes of a distribution has the mean rate that is said, and delivers
-/// all.
+/// Every transport that supports size distributions has the given mean rate and delivers all
+/// packets.
 #[test]
 fn a_rate_is_that_of_all_sizes() {
-    // RDCA, which listens before it rises, is not to be kept from making its way.
+    // RDCA, which probes before it increases its rate, must not be limited here.
     for (over, most, rate) in [("udp", "65 kB", 80e3), ("tcp", "1 MB", 80e3), ("rdca", "80 B", 20e3)] {
         for sizes in [
             format!("{{ exponential = {{ mean = \"70 B\", most = \"{most}\" }} }}"),
@@ -69,8 +70,8 @@ fn a_rate_is_that_of_all_sizes() {
     }
 }
 
-/// Alone on the link a flow takes a round trip for the handshake, half of one for its octets, and
-/// their transmission.
+/// Alone on the link, a flow takes a round trip for the handshake, half of one for its data, and
+/// the transmission time.
 #[test]
 fn a_flow_with_a_connection_of_its_own_takes_its_handshake_and_its_way() {
     let traffic = |more: &str| {
@@ -82,18 +83,18 @@ fn a_flow_with_a_connection_of_its_own_takes_its_handshake_and_its_way() {
     for (name, delay) in [("delay_mean_s", 0.1512), ("delay_p50_s", 0.1512), ("delay_p99_s", 0.1512)] {
         assert!((short(name) - delay).abs() < 5e-4, "{name}: {}", short(name));
     }
-    // The first pays for the handshake alone.
+    // Only the first one pays for the handshake.
     let shared = traffic("payload = { cdf = [[\"1 kB\", 1]] }\n");
     assert_eq!(shared("packets_delivered"), 20.0);
     assert!((shared("delay_p50_s") - 0.0511).abs() < 5e-4, "{}", shared("delay_p50_s"));
     assert!((shared("delay_p99_s") - 0.1512).abs() < 5e-4, "{}", shared("delay_p99_s"));
-    // Ten segments, then twenty, then what is left of a megabyte at the rate of the link.
+    // Ten segments, then twenty, then the rest of a megabyte at the rate of the link.
     let long = traffic("payload = \"1 MB\"\nconnection = \"each\"\n");
     assert!((1.2..1.7).contains(&long("delay_mean_s")), "{}", long("delay_mean_s"));
 }
 
-/// Flows that share a link fairly are a queue of processor sharing, in which a flow takes as long
-/// as alone, over what the load leaves, whatever the distribution of their lengths.
+/// Flows that share a link fairly are a processor-sharing queue: a flow takes its time on an idle
+/// link divided by (1 - load), whatever the distribution of sizes.
 #[test]
 fn many_flows_take_as_long_as_processor_sharing_says() {
     for sizes in [
@@ -125,10 +126,10 @@ fn requests_follow_replies() {
             "kind = {{ request-response = {{ reply = \"20 kB\", think = \"500 ms\" }} }}\nover = \"{over}\"\nconnection = \"{connection}\"\n\
              payload = \"100 B\"\nstop = \"5000 s\"\n"
         );
-        // A window that takes a reply at once, and no delay for it but its transmission.
+        // A window with room for a whole reply, and no delay for it but its transmission.
         let source = pair("8 Mbit/s", "0", &text);
         let figure = figures(&source, 1);
-        // TCP's first window has ten segments, of which a reply has fourteen.
+        // TCP's initial window has ten segments; a reply has fourteen.
         let (median, rounds) = (figure("delay_p50_s"), if over == "udp" { 0.0 } else { 0.1 });
         assert!(median > delay - 0.001 && median < delay + rounds + 0.005, "{over} {connection}: {median}");
         let expected = 5000.0 / (0.5 + figure("delay_mean_s"));
@@ -137,15 +138,15 @@ fn requests_follow_replies() {
             (answered / expected - 1.0).abs() < 0.03,
             "{over} {connection}: {answered} instead of {expected}"
         );
-        // What is delivered are replies.
+        // The throughput is that of replies.
         let rate = figure("throughput_bit_per_s");
         assert!((rate / (answered * 160e3 / 5000.0) - 1.0).abs() < 0.01, "{rate}");
         assert_eq!(figure("failures"), 0.0);
     }
 }
 
-/// Of datagrams that are lost neither way four in five of four in five come back; TCP repeats what
-/// is lost.
+/// With one loss in five in each direction, four in five of four in five datagrams return; TCP
+/// retransmits.
 #[test]
 fn a_request_without_a_reply_is_given_up_over_udp_alone() {
     for (over, connection, share) in [("udp", "one", 0.64), ("tcp", "one", 1.0), ("tcp", "each", 1.0)] {
@@ -162,8 +163,8 @@ fn a_request_without_a_reply_is_given_up_over_udp_alone() {
     }
 }
 
-/// A source whose connection fails, or that itself fails, goes on: no number comes twice, and what
-/// a shared connection had taken comes all the same.
+/// A source whose connection fails, or whose node fails, continues: no number occurs twice, and
+/// data that a shared connection had accepted arrives nevertheless.
 #[test]
 fn messages_outlive_connections_and_nodes() {
     let failing = "[[event]]\nat = \"100 s\"\naction = \"fail-node\"\nnode = \"b\"\n[[event]]\nat = \"130 s\"\naction = \"recover-node\"\nnode = \"b\"\n";
@@ -186,8 +187,7 @@ fn messages_outlive_connections_and_nodes() {
     }
 }
 
-/// Whatever traffics are called and carried by, no two at a node draw the same sizes, nor the same
-/// times.
+/// Whatever the names and transports of traffics, no two at a node draw the same sizes or times.
 #[test]
 fn no_two_traffics_draw_the_same() {
     let names = ["udp", "packets", "packets of udp", "packets of packets"];
@@ -207,7 +207,7 @@ fn no_two_traffics_draw_the_same() {
         .iter()
         .map(|name| {
             let of = |figure: &str| metrics[&format!("traffic.{name}.{figure}")].value.unwrap();
-            // Octets of a packet, which are the mean of other draws.
+            // Bytes per packet, which are the mean of different draws.
             ((of("throughput_bit_per_s") / of("packets_delivered") * 1e9) as u64, of("packets_made") as u64)
         })
         .collect();
@@ -258,7 +258,7 @@ fn messages_that_cannot_be_are_refused_at_their_place() {
         .replace("\"tcp\"", "\"udp\"");
     let error = pair("8 Mbit/s", "0", &two).scenario().unwrap_err().to_string();
     assert!(error.contains("ports lie two or more apart"), "{error}");
-    // What is resolved says the same again.
+    // The resolved scenario has the same meaning.
     let scenario = pair("8 Mbit/s", "0", &good.replace("\"tcp\"", "\"udp\"")).scenario().unwrap();
     let again = Source::new("again", scenario.to_toml()).scenario().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(again, scenario);

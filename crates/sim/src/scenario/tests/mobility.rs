@@ -25,7 +25,7 @@ stop = "190 s"
 const MOVES: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 10.0\n$node_(1) set X_ 90.0\n$node_(1) set Y_ 20.0\n\
     $ns_ at 1.0 \"$node_(1) setdest 400.0 20.0 1.0\"\n$node_(2) set X_ 150.0\n$node_(2) set Y_ 0.0\n";
 
-/// What replaces the mobility of the good file.
+/// The scenario with another mobility.
 fn with(mobility: &str) -> Source {
     let old = MOBILE.lines().find(|line| line.starts_with("mobility")).unwrap();
     reading(Source::new("mobile.toml", MOBILE.replace(old, mobility)))
@@ -65,7 +65,7 @@ fn a_file_of_moving_nodes_runs() {
         !metrics.keys().any(|name| name.starts_with("link.")),
         "there are 380 links, and few carry anything"
     );
-    // What was said is said again, and nothing of what was drawn.
+    // The resolved file contains what was given, and nothing that was drawn.
     let again = Source::new("again.toml", scenario.to_toml()).scenario().unwrap();
     assert_eq!((again.hash(), again.resolved()), (scenario.hash(), scenario.resolved()));
     assert!(scenario.to_toml().contains("random-waypoint") && !scenario.to_toml().contains("position"));
@@ -80,7 +80,7 @@ fn the_mobile_scenario_delivers() {
     assert!(ratio > 0.85, "{ratio}");
 }
 
-/// A single node without a place has one in each run that the file does not mention.
+/// A single node without a position has one in each run that the file does not mention.
 #[test]
 fn a_node_that_moves_need_not_have_a_position() {
     let node = "[[node]]\nname = \"walker\"\nkind = \"node\"\nmobility = { gauss-markov = { width = 700, height = 300, \
@@ -93,7 +93,7 @@ fn a_node_that_moves_need_not_have_a_position() {
     };
     assert_ne!(place(0), place(1));
     assert_eq!(scenario.resolved().node[0].position, None);
-    // With one, it starts there in each run.
+    // With a position it starts there in each run.
     let set = "node.walker.position=[20, 30]";
     let placed = Source::new("walker.toml", format!("{MOBILE}{node}")).set(set).scenario().unwrap();
     let places = placed.draw(1, 7).unwrap().places;
@@ -113,7 +113,7 @@ fn nodes_that_stand_still_are_connected_whatever_others_do() {
         assert_eq!(fixed.len(), 8);
         assert!(deployment::hops(&fixed, 250.0, &[0]).iter().all(Option::is_some), "run {run}");
     }
-    // Placed by a generator, movers start there.
+    // Movers with a placement start there.
     let placed =
         MOBILE.replace("count = 20\n", "count = 20\nplace = { grid = { columns = 5, spacing = 60 } }\n");
     let scenario = Source::new("grid.toml", placed).scenario().unwrap();
@@ -129,17 +129,17 @@ fn a_movement_file_says_where_nodes_are() {
     assert_eq!(scenario.files().collect::<Vec<_>>(), ["moves.tcl"]);
     let places: Vec<Position> = scenario.draw(1, 0).unwrap().places.iter().map(|(_, place)| *place).collect();
     assert_eq!(places, [Position::new(0.0, 10.0), Position::new(90.0, 20.0), Position::new(150.0, 0.0)]);
-    // The content is part of a run's identity, as that of a transfer's file is.
+    // The content is part of a run's identity, like that of a transferred file.
     let root =
         |content: &'static str| scenario.root(&BTreeMap::from([("moves.tcl".to_owned(), content.into())]));
     assert_ne!(root("a").run(1, 0), root("b").run(1, 0));
-    // From another node on.
+    // Starting from another node of the file.
     let shifted = with("mobility = { setdest = { file = \"moves.tcl\", node = 1 } }").set("nodes.0.count=2");
     let scenario = shifted.set("traffic.0.from=n1").set("traffic.0.to=n2").scenario().unwrap();
     assert_eq!(scenario.draw(1, 0).unwrap().places[0].1, Position::new(90.0, 20.0));
 }
 
-/// A node walks away from the border along a row of routers, and its readings follow it.
+/// A node walks away from the border router along a row of routers, and its readings still arrive.
 #[test]
 fn rpl_follows_a_node_over_802_15_4() {
     let file = "stop = \"700 s\"\nradio = { range = \"60 m\" }\npaths = { root = \"border\" }\n\

@@ -1,4 +1,4 @@
-//! Links and events that name one thing, and say nothing that is not heard.
+//! Links and events with unambiguous names and only meaningful keys.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn two_links_between_two_nodes_are_refused_in_either_direction() {
         bad.toml:78:1: there are two links between `gw1` and `cn`
           hint: for a second path put a router in between: a `[[node]]` with `kind = "router"`, and a link on each side of it"#]]
     .assert_eq(&parallel("gw1", "cn"));
-    // An override moves a link beside another.
+    // An override moves a link between nodes that already have one.
     let error = good().set("link.2.from=gw2").scenario().unwrap_err().to_string();
     assert!(error.contains("two links between `gw2` and `sn`"), "{error}");
 }
@@ -42,7 +42,7 @@ fn two_links_of_one_name_are_refused() {
     assert!(error.contains("two links of the name `all`"), "{error}");
 }
 
-/// The metrics of each direction of each link are there, whatever the network.
+/// The metrics of each direction of each link exist in every network.
 #[test]
 fn every_link_has_metrics_of_its_own() {
     let scenario = good().scenario().unwrap();
@@ -52,7 +52,7 @@ fn every_link_has_metrics_of_its_own() {
     assert_eq!(places.count(), scenario.edges().count());
 }
 
-/// Two nodes that hear each other may have a cable, too.
+/// Two nodes in range of each other may have a cable, too.
 #[test]
 fn a_cable_beside_the_air_has_metrics_of_its_own() {
     let pair = "[radio]\nrange = 100\n[tcp.default]\nmss = 600\n\
@@ -68,7 +68,7 @@ fn a_cable_beside_the_air_has_metrics_of_its_own() {
     assert!(!metrics.contains_key("link.a>b.air.busy_s"));
 }
 
-/// The page defines each metric by the last part of its name.
+/// The reference page defines each metric by the last part of its name.
 #[test]
 fn every_metric_is_in_the_page_about_them() {
     let page = [

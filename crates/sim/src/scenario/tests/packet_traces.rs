@@ -1,4 +1,4 @@
-//! Traffic whose times and sizes a file says.
+//! Traffic with times and sizes from a file.
 
 use anabranch_core::time::Duration;
 
@@ -31,7 +31,7 @@ fn files(rows: &str) -> Files {
     [("packets.csv".to_owned(), rows.as_bytes().to_vec().into())].into()
 }
 
-/// What has come, and the metrics.
+/// The packets that arrived, and the metrics.
 fn arrivals(source: &Source, seed: u64, rows: &str) -> (Vec<Arrived>, Metrics) {
     let scenario = source.scenario().unwrap_or_else(|e| panic!("{e}"));
     let Plan { builder, planned } = scenario.plan(seed, 0, &files(rows)).unwrap();
@@ -47,7 +47,7 @@ fn arrivals(source: &Source, seed: u64, rows: &str) -> (Vec<Arrived>, Metrics) {
     (arrived.to_vec(), scenario.metrics(&planned, &sim))
 }
 
-/// What has come, by when it was made in milliseconds, and the metrics.
+/// The packets that arrived, by generation time in milliseconds, and the metrics.
 fn run(source: &Source, rows: &str) -> (Vec<(u64, u32)>, impl Fn(&str) -> f64 + use<>) {
     let (arrived, metrics) = arrivals(source, 1, rows);
     let mut all: Vec<(u64, u32)> = arrived.iter().map(|a| (a.made.as_nanos() / 1_000_000, a.len)).collect();
@@ -55,7 +55,7 @@ fn run(source: &Source, rows: &str) -> (Vec<(u64, u32)>, impl Fn(&str) -> f64 + 
     (all, move |name| metrics[&format!("traffic.listed.{name}")].value.unwrap_or(f64::NAN))
 }
 
-/// Every carrier makes each packet at its time and delivers it with its octets; names of columns,
+/// Every transport generates each packet at its time and delivers it with its size; column names,
 /// units and equal times do not matter.
 #[test]
 fn each_packet_has_its_time_and_its_length() {
@@ -67,15 +67,15 @@ fn each_packet_has_its_time_and_its_length() {
         assert_eq!(arrived, [(2250, 40), (2250, 100), (3000, 60), (3500, 20)], "{over}");
         assert_eq!((figure("packets_made"), figure("packets_delivered")), (4.0, 4.0), "{over}");
     }
-    // Over UDP a packet takes the delay and the time of its octets with 48 of headers at 1 octet in
-    // a microsecond.
+    // Over UDP a packet takes the delay plus 1 µs for each of its bytes, with 48 bytes of headers
+    // per packet.
     let (_, figure) = run(&pair(rows, ""), rows);
     let expected = 0.05 + ((100.0 + 48.0) + (140.0 + 96.0) + (60.0 + 48.0) + (20.0 + 48.0)) / 4.0 * 1e-6;
     assert!((figure("delay_mean_s") - expected).abs() < 1e-9, "{}", figure("delay_mean_s"));
 }
 
-/// A source whose first packet is due later makes none before: nothing comes sooner than the link
-/// is long.
+/// A source whose first packet is due later generates none before: nothing arrives earlier than the
+/// delay of the link.
 #[test]
 fn no_packet_comes_before_it_was_made() {
     let off = "kind = { on-off = { on = \"1 s\", off = \"5 s\" } }";
@@ -117,11 +117,11 @@ fn a_trace_ends_with_the_last_row_the_number_or_the_time() {
     }
 }
 
-/// What was due while a node was down is never made, and what is due later comes at its time with
-/// its own length.
+/// Packets that were due while a node was down are never generated; later packets come at their
+/// time and with their size.
 #[test]
 fn a_node_that_was_down_goes_on_where_the_trace_is() {
-    // Routes need a second to lead there again.
+    // Routes need a second to recover.
     let rows = "0,100\n1,120\n2,140\n3,160\n5,180\n";
     let events = "[[event]]\nat = \"1.5 s\"\naction = \"fail-node\"\nnode = \"a\"\n\
                   [[event]]\nat = \"3.5 s\"\naction = \"recover-node\"\nnode = \"a\"\n";
@@ -131,7 +131,7 @@ fn a_node_that_was_down_goes_on_where_the_trace_is() {
     }
 }
 
-/// Times count from when the source was to start, also if its node was down then.
+/// Times count from the planned start of the source, also if its node was down at that time.
 #[test]
 fn a_node_that_is_down_at_the_start_joins_the_trace() {
     let rows = "0,100\n1,120\n2,140\n4,180\n";
@@ -144,7 +144,7 @@ fn a_node_that_is_down_at_the_start_joins_the_trace() {
     }
 }
 
-/// Several sources play the same trace, at random beginnings if these are wanted.
+/// Several sources follow the same trace, with random start times if requested.
 #[test]
 fn sources_follow_one_trace_each() {
     let rows = "0,100\n1,200\n";

@@ -1,4 +1,4 @@
-//! Probes of packets: what they count, by hand and against other counters.
+//! Probes of packets: their counts, by calculation and compared with other counters.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn line(medium: &str, traffic: &str, more: &str) -> Source {
     Source::new("line.toml", format!("stop = \"60 s\"\n{network}{tcp}{traffic}{more}"))
 }
 
-/// Ten packets in a second.
+/// Ten packets in one second.
 fn ten(over: &str) -> String {
     let from = "from = \"n1\"\nto = \"n3\"\npayload = \"100 B\"\ninterval = \"100 ms\"\npackets = 10\n";
     format!("[[traffic]]\nname = \"ten\"\nkind = \"cbr\"\nover = \"{over}\"\n{from}")
@@ -42,7 +42,7 @@ fn ten(over: &str) -> String {
 
 const PROBE: &str = "[probe.p]\nkind = \"packets\"\n";
 
-/// What happened to packets at links.
+/// Observed packets at links.
 #[derive(Default)]
 struct Seen(Vec<(Instant, LinkId, Point, Packet)>);
 
@@ -57,7 +57,7 @@ fn run(source: &Source, seed: u64) -> (Metrics, Simulation, Seen) {
     (metrics, sim, seen)
 }
 
-/// [`run`], and something that is done before.
+/// As [`run`], with an operation before the run.
 fn run_from<T>(
     source: &Source,
     seed: u64,
@@ -80,8 +80,8 @@ fn value(metrics: &Metrics, name: &str) -> Option<f64> {
     metrics[&format!("probe.p.{name}")].value
 }
 
-/// Sent and arrived; sent without data; hops of data, of others, of acknowledgements among them; of
-/// routing.
+/// Data sent and arrived; control packets sent; hops of data, of control packets, of
+/// acknowledgements among them, and of routing messages.
 fn counts(metrics: &Metrics) -> [u64; 7] {
     ["data_sent", "data_arrived", "control_sent", "data_hops", "control_hops", "ack_hops", "routing_hops"]
         .map(|name| value(metrics, name).unwrap_or_else(|| panic!("{name} was measured")) as u64)
@@ -94,21 +94,21 @@ fn packets_of_all_transports_and_media_are_those_that_one_counts_by_hand() {
         "[[transfer]]\nname = \"file\"\nkind = \"tcp\"\nfrom = \"n1\"\nto = \"n3\"\nbytes = \"1500 B\"\n";
     for (name, medium, traffic, expected) in [
         ("datagrams", "cable", ten("udp"), [10, 10, 0, 20, 0, 0, 0]),
-        // SYN, SYN, ACKs of two segments; the third has FIN, and is acknowledged by the FIN of the
+        // SYN, SYN, ACKs of two segments; the third has FIN and is acknowledged by the FIN of the
         // sink; ACK.
         ("a file over TCP", "cable", file.to_owned(), [3, 3, 6, 6, 12, 6, 0]),
         // SYN, SYN, ten ACKs, FIN, FIN, ACK.
         ("packets over TCP", "cable", ten("tcp"), [10, 10, 15, 20, 30, 22, 0]),
-        // The same, and DATA_FIN on an ACK, and its ACK.
+        // As over TCP, plus DATA_FIN on an ACK, and its ACK.
         ("packets over MPTCP", "cable", ten("mptcp"), [10, 10, 17, 20, 34, 26, 0]),
-        // REQUEST, REPLY, CONFIRM of the first packet and of all.
+        // REQUEST, REPLY, CONFIRM of the first packet and of all packets.
         ("packets over RDCA", "cable", ten("rdca"), [10, 10, 4, 20, 8, 0, 0]),
         ("datagrams in two frames each", "radio", ten("udp"), [10, 10, 0, 20, 0, 0, 0]),
         // The sender acknowledges the SYN before it has a packet, and the sink the FIN before its
         // own.
         ("packets over TCP and 802.15.4", "radio", ten("tcp"), [10, 10, 17, 20, 34, 26, 0]),
-        // RREQ for one hop, and again for more, which the second node passes on; RREP over two
-        // hops.
+        // RREQ with a reach of one hop, and again with more, which the second node forwards; RREP
+        // over two hops.
         ("datagrams over 802.11", "wifi", ten("udp"), [10, 10, 0, 20, 0, 0, 5]),
         ("packets over RDCA and 802.11", "wifi", ten("rdca"), [10, 10, 4, 20, 8, 0, 5]),
     ] {
@@ -125,7 +125,7 @@ fn packets_of_all_transports_and_media_are_those_that_one_counts_by_hand() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Two streams with headers of two kinds, and a sender whose port is that of the other's sink.
+/// Two streams with different headers, and a sender whose port is that of the other stream's sink.
 #[test]
 fn each_stream_of_rdca_is_read_with_its_own_header() {
     let [ours, printed] = [
@@ -166,7 +166,7 @@ fn messages_of_set_are_data_and_those_of_rpl_are_routing() {
     let own: u64 = (0..5).map(|node| network.node_metrics(NodeId(node)).sent).sum();
     let hops: u64 = network.links().iter().map(|link| link.metrics().delivered).sum();
     assert_eq!((sent + control, data_hops + control_hops), (own, hops));
-    // 62 segments of 81 bytes over the radio, and the file over the wire to the gateways, at least.
+    // At least 62 segments of 81 bytes over the radio, and the file over the wire to the gateways.
     assert!(sent >= 62 + 4, "{sent}");
 
     let paths = "[paths]\nroot = \"n3\"\n";
@@ -192,7 +192,7 @@ fn messages_of_set_are_data_and_those_of_rpl_are_routing() {
 
 #[test]
 fn packets_that_are_cut_count_once_and_their_fragments_at_each_hop() {
-    // 1008 octets of transport, of which 552 fit beside the header of a fragment.
+    // 1008 bytes of transport, of which 552 fit after the header of a fragment.
     let traffic = ten("udp").replace("100 B", "1000 B");
     let source = |mtu: &str| line("cable", &traffic, PROBE).set(mtu);
     let (metrics, ..) = run(&source("link.second.mtu=600"), 1);
@@ -218,7 +218,7 @@ fn a_window_has_its_beginning_and_not_its_end() {
     let whole = of("from = \"1 s\"\nuntil = \"2 s\"");
     assert_eq!(counts(&whole), [10, 10, 0, 20, 0, 0, 0]);
     // The packet of the first second is on its first link when the window begins; that of 1.9 s is
-    // on the second when it ends.
+    // on the second link when it ends.
     let shifted = of("from = \"1003 ms\"\nuntil = \"1910 ms\"");
     assert_eq!(counts(&shifted), [9, 9, 0, 19, 0, 0, 0]);
     assert_eq!(value(&shifted, "hop_delivery_ratio"), Some(1.0));
@@ -234,7 +234,7 @@ fn a_window_has_its_beginning_and_not_its_end() {
     assert_eq!(value(&during, "window_s"), Some(2.9));
 }
 
-/// What is made at the moment of the end belongs to the traffic, whichever way its end is said.
+/// A packet generated at the time of the end belongs to the traffic, however its end is given.
 #[test]
 fn the_window_of_a_traffic_has_all_of_its_packets() {
     for over in ["udp", "tcp", "rdca"] {
@@ -250,7 +250,7 @@ fn the_window_of_a_traffic_has_all_of_its_packets() {
     }
 }
 
-/// A queue that refuses one copy of a packet may have another.
+/// A queue that refuses one copy of a packet may hold another.
 #[test]
 fn a_copy_that_is_refused_does_not_count_for_the_one_that_waits() {
     let traffic = ten("udp").replace("100 ms", "10 ms");
@@ -266,13 +266,13 @@ fn a_copy_that_is_refused_does_not_count_for_the_one_that_waits() {
     assert_eq!(value(&metrics, "hop_delivery_ratio"), Some(1.0));
 }
 
-/// A node that restarts between two fragments has lost the first, and the packet.
+/// A node that restarts between two fragments has lost the first one, and so the packet.
 #[test]
 fn a_packet_whose_fragments_come_to_a_node_before_and_after_its_restart_has_not_arrived() {
     let traffic = ten("udp").replace("100 B", "1000 B").replace("packets = 10", "packets = 1");
     let event =
         |at: &str, action: &str| format!("[[event]]\nat = \"{at}\"\naction = \"{action}\"\nnode = \"n3\"\n");
-    // Fragments need half a second each.
+    // Each fragment needs half a second.
     let restart = event("600 ms", "fail-node") + &event("700 ms", "recover-node");
     for (events, arrived) in [("", 1), (&*restart, 0)] {
         let source = line("cable", &traffic, &format!("{PROBE}{events}"))
@@ -284,7 +284,7 @@ fn a_packet_whose_fragments_come_to_a_node_before_and_after_its_restart_has_not_
     }
 }
 
-/// Nodes that are down when the window begins receive once they are up again.
+/// Nodes that are down when the window begins receive after they have come up.
 #[test]
 fn a_node_that_is_down_at_first_receives_later() {
     let event =
@@ -296,7 +296,7 @@ fn a_node_that_is_down_at_first_receives_later() {
     assert!((4..=5).contains(&arrived), "{arrived}");
 }
 
-/// A port says nothing of a datagram that no router has made.
+/// The port alone does not identify a routing message: no router sent this datagram.
 #[test]
 fn a_traffic_at_the_port_of_aodv_is_no_routing() {
     for medium in ["cable", "wifi"] {
@@ -309,7 +309,7 @@ fn a_traffic_at_the_port_of_aodv_is_no_routing() {
     }
 }
 
-/// Windows side by side have what the whole has, also of routing messages.
+/// Adjacent windows add up to the whole, also for routing messages.
 #[test]
 fn routing_messages_count_in_the_window() {
     let paths = "[paths]\nroot = \"n3\"\n";
@@ -361,11 +361,11 @@ fn what_is_lost_was_sent() {
     assert_eq!(counts(&metrics), [10, 0, 0, 20, 0, 0, 0]);
     assert_eq!(value(&metrics, "delivery_ratio"), Some(0.0));
     assert_eq!(value(&metrics, "hop_delivery_ratio"), Some(0.5));
-    // A node that is down has a packet, and has not taken it.
+    // A packet at a node that is down has not been received.
     let event = "[[event]]\nat = \"450 ms\"\naction = \"fail-node\"\nnode = \"n3\"\n";
     let (metrics, ..) = run(&line("cable", &ten("udp"), &format!("{PROBE}{event}")), 1);
     assert_eq!(counts(&metrics), [10, 5, 0, 20, 0, 0, 0]);
-    // What is refused was not sent.
+    // A packet that is refused was not sent.
     let event = "[[event]]\nat = \"450 ms\"\naction = \"link-down\"\nfrom = \"n1\"\nto = \"n2\"\n";
     let (metrics, ..) = run(&line("cable", &ten("udp"), &format!("{PROBE}{event}")), 1);
     assert_eq!(counts(&metrics), [5, 5, 0, 10, 0, 0, 0]);
@@ -407,8 +407,8 @@ fn a_series_has_a_point_for_each_hop() {
     assert_eq!(sim.probed_series("q", "data_hops"), None);
 }
 
-/// The figures of a window, counted over again from all that was seen; `first` is the first packet
-/// that was made in it.
+/// The metrics of a window, counted again from all observations; `first` is the first packet that
+/// was made in it.
 fn recounted(seen: &Seen, sim: &Simulation, (from, until): (Instant, Instant), first: u64) -> [u64; 5] {
     let links = sim.world().network.links();
     let at_links =
@@ -468,7 +468,7 @@ proptest! {
             [sent, arrived, control, data_hops, control_hops],
             recounted(&seen, &sim, (at(from), at(from + length)), first)
         );
-        // Over the whole run, what nodes and the MAC have counted themselves.
+        // Over the whole run, compared with the counters of nodes and of the MAC.
         let whole = |name: &str| metrics[&format!("probe.whole.{name}")].value.unwrap_or(0.0);
         let network = &sim.world().network;
         let sum = |of: &dyn Fn(NodeId) -> u64| (0..3).map(|node| of(NodeId(node))).sum::<u64>();

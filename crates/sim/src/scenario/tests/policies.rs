@@ -1,4 +1,4 @@
-//! Policies that a program brings along.
+//! Custom policies of a program.
 
 use anabranch_core::mptcp::CustomScheduler;
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
@@ -10,7 +10,7 @@ use anabranch_core::time::Instant;
 
 use super::*;
 
-/// Half as fast as NewReno in slow start, and never below two segments.
+/// Half the growth of NewReno in slow start, and never below two segments.
 #[derive(Debug)]
 struct Gentle {
     cwnd: u32,
@@ -45,7 +45,7 @@ const GENTLE: CustomCongestion = CustomCongestion::new("gentle", |Start { cwnd, 
     Box::new(Gentle { cwnd, ssthresh, mss })
 });
 
-/// Says what cannot be: no window at all.
+/// Returns an impossible value: a window of zero.
 #[derive(Debug)]
 struct Closed;
 
@@ -61,7 +61,7 @@ impl Controller for Closed {
 
 const CLOSED: CustomCongestion = CustomCongestion::new("closed", |_| Box::new(Closed));
 
-/// The subflow that was opened last, and now and then one that is not there.
+/// Selects the subflow that was opened last, and sometimes one that does not exist.
 #[derive(Debug, Default)]
 struct LastOpened(u32);
 
@@ -79,7 +79,7 @@ impl Scheduler for LastOpened {
 
 const LAST: CustomScheduler = CustomScheduler::new("last-opened", |()| Box::<LastOpened>::default());
 
-/// In turn, sessions that are not there among them.
+/// Selects sessions in turn, including ones that do not exist.
 #[derive(Debug, Default)]
 struct InTurn(usize);
 
@@ -120,7 +120,7 @@ fn a_scenario_names_them_and_they_decide() {
         let (theirs, after) = delivered(&plain.clone().set(assignment));
         assert!(before != after, "{assignment}");
         assert_ne!(ours.hash(), theirs.hash(), "{assignment}");
-        // What is written down means the same to whoever has the same policies.
+        // The resolved file has the same meaning for every program with the same policies.
         let again = Source::new("again.toml", theirs.to_toml()).with_policies(brought());
         assert_eq!(again.scenario().expect("it is legal").hash(), theirs.hash());
     }
@@ -142,7 +142,7 @@ fn a_digest_tells_policies_of_one_name_apart() {
     assert_ne!(hash(one.clone(), "gentle"), hash(other.clone(), "gentle"));
     assert_ne!(hash(one.clone(), "gentle"), hash(brought(), "gentle"));
     assert_eq!(hash(one.clone(), "gentle"), hash(one.clone(), "gentle"));
-    // What is registered and not used alters nothing.
+    // A policy that is registered but not used changes nothing.
     assert_eq!(hash(one, "newreno"), hash(Policies::default(), "newreno"));
     assert_eq!(hash(other, "closed"), hash(brought(), "closed"));
 }
@@ -186,7 +186,7 @@ fn what_was_not_brought_along_is_not_known() {
     }
 }
 
-/// Every key that takes words takes all words of its enum, and writes the word that it has read.
+/// Every key with words accepts all words of its enum, and writes the word that it has read.
 #[test]
 fn the_words_of_a_key_are_those_of_its_enum() {
     use anabranch_core::tcp::{Backoff, CongestionAlgorithm, EcnMode, Recovery, SackRole};
@@ -222,7 +222,7 @@ fn the_words_of_a_key_are_those_of_its_enum() {
         let text = if mptcp { DIAMOND } else { GATEWAYS };
         for word in words.iter().filter(|word| **word != "adaptive-newreno") {
             let assignment = format!("{path}={word}");
-            // Without SACK, what needs it must go too.
+            // Without SACK, the options that need it must be off too.
             let source = Source::new("words.toml", text).set("tcp.default.base=standard").set(&assignment);
             let scenario = source.scenario().map_err(|error| error.to_string()).expect(&assignment);
             let value = serde_json::to_value(scenario.resolved()).expect("it is plain data");

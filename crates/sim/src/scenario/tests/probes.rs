@@ -1,4 +1,4 @@
-//! Probes: windows, and energy by what radios do.
+//! Probes: time windows, and energy by radio state.
 
 use anabranch_core::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::scenario::record::Metrics;
 use crate::sim::Simulation;
 use crate::trace::Observer;
 
-/// A line of nodes on the air, 40 m apart, in reach of the next alone, and one far away on a cable.
+/// A line of nodes on the channel, 40 m apart and in range of neighbours only, and one far away on
+/// a cable.
 fn line(probes: &str) -> Source {
     let nodes = "[[nodes]]\nname = \"n{i}\"\ncount = 4\nplace = { line = { step = [40, 0] } }\n";
     let rest = r#"
@@ -44,7 +45,7 @@ fn line(probes: &str) -> Source {
     Source::new("line.toml", format!("stop = \"60 s\"\n{nodes}{rest}{probes}"))
 }
 
-/// Who was on air, and when.
+/// Transmissions: sender, start and end.
 #[derive(Default)]
 struct OnAir(Vec<(NodeId, Instant, Instant)>);
 
@@ -70,7 +71,7 @@ fn union(mut spans: Vec<(Instant, Instant)>, (from, until): (Instant, Instant)) 
     sum
 }
 
-/// Runs once; the metrics, and all frames.
+/// Runs once. Returns the metrics and all frames.
 fn run(source: &Source) -> (Metrics, Vec<(NodeId, Instant, Instant)>) {
     let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
     let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
@@ -87,7 +88,7 @@ fn seconds(at: f64) -> Instant {
 
 #[test]
 fn the_states_of_a_window_are_what_was_on_air() {
-    // Ends of windows fall where they may: within frames, before all, after all.
+    // Windows end within frames, before all frames, and after all frames.
     for (from, until) in [(0.0, 60.0), (2.0, 3.1), (2.0123, 2.0456), (4.0, 4.001), (30.0, 59.0)] {
         for node in [1, 2, 4] {
             let probe = format!(
@@ -144,15 +145,14 @@ fn a_window_lasts_as_long_as_what_it_is_named_after() {
     let of = |time_wait: &str| run(&line(probes).set(format!("tcp.default.time_wait={time_wait}"))).0;
     let (short, long) = (of("1 s"), of("50 s"));
     let value = |name: &str| short[name].value.unwrap_or_else(|| panic!("{name} was not measured"));
-    // How long a connection stays in TIME-WAIT says nothing about the energy of the transfer, nor
-    // about that of the run.
+    // The duration of TIME-WAIT changes neither the energy of the transfer nor that of the run.
     for (name, metric) in short.iter().filter(|(name, _)| name.contains("energy") || name.contains("probe")) {
         assert_eq!(metric.value, long[name].value, "{name}");
     }
     let (file, latency) = (value("probe.of-file.window_s"), value("transfer.file.latency_s"));
     assert!(latency < file && file < latency + 0.2, "{latency} s, and then its acknowledgement: {file} s");
     assert_eq!(value("probe.of-readings.window_s"), 8.0);
-    // From the first reading until the file is there, which is later than the last reading or not.
+    // From the first reading until the file has arrived, which may be later than the last reading.
     assert_eq!(value("probe.of-both.window_s"), f64::max(9.0, 2.0 + file) - 1.0);
     assert_eq!(value("probe.all.window_s"), 60.0);
     let sum: f64 = (1..=4).map(|n| value(&format!("radio.n{n}.energy_j"))).sum();
@@ -320,10 +320,10 @@ fn windows_of_all_carriers_end_with_their_packets() {
         let (metrics, _) = run(&line(&text));
         let value = |name: &str| metrics[name].value.unwrap();
         assert_eq!(value("traffic.few.packets_delivered"), 5.0, "{over}");
-        // The last packet is made 2 s after the first, and is there at once.
+        // The last packet is generated 2 s after the first, and arrives immediately.
         let window = value("probe.p.window_s");
         assert!((2.0..3.5).contains(&window), "{over}: {window} s");
-        // With a `stop` all have the same window.
+        // With a `stop` all transports have the same window.
         let (metrics, _) = run(&line(&format!("{few}over = \"{over}\"\nstop = \"15 s\"\n{probes}")));
         assert_eq!(metrics["probe.p.window_s"].value, Some(5.0), "{over}");
     }
@@ -336,14 +336,14 @@ fn a_window_ends_however_its_transfer_does() {
     let of =
         |events: &str| run(&line(&format!("{short}{probes}{events}"))).0["probe.p.window_s"].value.unwrap();
     let undisturbed = of("");
-    // What waits at 5 s is still sent.
+    // Packets that wait at 5 s are still sent.
     assert!((3.0..58.0).contains(&undisturbed), "{undisturbed} s");
-    // The sender dies before the end, and comes back after it: then there is nothing left to do.
+    // The sender fails before the end and recovers after it, when there is nothing left to do.
     let event =
         |at: u32, action: &str| format!("[[event]]\nat = \"{at} s\"\naction = \"{action}\"\nnode = \"n1\"\n");
     let failed = of(&[event(4, "fail-node"), event(6, "recover-node")].concat());
     assert_eq!(failed, 4.0, "from 2 s until it is back");
-    // A pool has no room for a connection: it is refused at once.
+    // The pool has no room for the connection, which is refused immediately.
     let pool = "[buffers.none]\nmemory = \"1 B\"\n[[node]]\nname = \"extra\"\nkind = \"node\"\nposition = [0, 30]\nbuffers = \"none\"\n";
     let refused = "[[transfer]]\nname = \"refused\"\nkind = \"tcp\"\nfrom = \"extra\"\nto = \"n1\"\nbytes = \"1 kB\"\nstart = \"2 s\"\n";
     let probe = probes.replace("short", "refused");
@@ -407,8 +407,8 @@ fn a_radio_that_is_off_receives_nothing() {
     assert_eq!((value("probe.out.receive_s"), value("probe.out.listen_s")), (0.0, 0.0));
 }
 
-/// Datagrams of 1000 octets with their headers, as a Poisson process, over a link that takes 1 ms
-/// for each.
+/// Datagrams of 1000 bytes including headers, as a Poisson process, over a link that takes 1 ms for
+/// each.
 fn poisson(load: f64, seconds: u32, more: &str) -> Source {
     let interval = 1.0 / load;
     Source::new(
@@ -453,8 +453,7 @@ fn poisson(load: f64, seconds: u32, more: &str) -> Source {
     )
 }
 
-/// The wait in an M/D/1 queue is half the load over what it leaves, in services (Pollaczek and
-/// Khinchine).
+/// The wait in an M/D/1 queue is load / (2 (1 - load)) service times (Pollaczek and Khinchine).
 #[test]
 fn packets_wait_as_in_a_queue_of_poisson_arrivals() {
     for (load, seconds) in [(0.5, 500), (0.8, 2000)] {
@@ -500,7 +499,7 @@ fn a_probe_of_queues_has_the_cables_and_the_time_that_it_is_of() {
     let value = |name: &str| metrics[&format!("probe.{name}")].value;
     let packets = |name: &str| value(&format!("{name}.packets")).unwrap();
     let delivered = metrics["link.a>b.packets"].value.unwrap() + metrics["link.a>c.packets"].value.unwrap();
-    // The last one may still be on its way.
+    // The last one may still be in flight.
     let about = |packets: f64, expected: f64| (expected..=expected + 1.0).contains(&packets);
     assert!(about(packets("all"), delivered));
     assert!(about(packets("one"), metrics["link.a>c.packets"].value.unwrap()));
@@ -534,9 +533,9 @@ fn what_a_probe_of_queues_cannot_measure_is_refused() {
     }
 }
 
-/// Four times as much comes as goes: the queue is full from soon on, whatever the window is, and
-/// packets wait for as long as a full queue takes. What a discipline drops from the head has
-/// waited, too.
+/// The load is four times the capacity: the queue is soon full, whatever the window, and packets
+/// wait for the time of a full queue. Packets that a discipline drops from the head have waited,
+/// too.
 #[test]
 fn a_full_queue_is_full_in_every_window() {
     for (discipline, length) in [("drop-tail", 100.0), ("codel", 100.0), ("fq-codel", 100.0)] {
@@ -552,7 +551,7 @@ fn a_full_queue_is_full_in_every_window() {
             let mean = figure("queue_mean_packets");
             let least = if discipline == "fq-codel" { 0.7 } else { 0.97 };
             assert!(mean > least * length && mean <= length, "{discipline} {from} {until}: {mean} packets");
-            // A packet of 1 ms leaves in each.
+            // A packet of 1 ms leaves in each millisecond.
             let expected = (until - from) * 1e3;
             assert!(
                 (figure("packets") - expected).abs() <= 1.0,
@@ -566,8 +565,8 @@ fn a_full_queue_is_full_in_every_window() {
     }
 }
 
-/// Both copies of a packet count, each with its wait: none for the first, that of the first's
-/// transmission for the second.
+/// Both copies of a duplicated packet count, each with its wait: none for the first, and the
+/// first's transmission time for the second.
 #[test]
 fn a_packet_that_is_there_twice_waits_twice() {
     for discipline in ["drop-tail", "fq-codel", "red"] {

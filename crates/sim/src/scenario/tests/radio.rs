@@ -1,4 +1,4 @@
-//! Scenarios with nodes on the air.
+//! Scenarios with nodes on the channel.
 
 use super::*;
 use crate::network::{FragmentForwarding, VirtualReassembly, WirelessConfig};
@@ -11,8 +11,8 @@ fn shipped() -> Source {
     Source::new("three-hops-radio.toml", SHIPPED)
 }
 
-/// A correspondent node behind two gateways, all but the former on the air, and a node in the
-/// middle.
+/// A correspondent node behind two gateways, and a node between them; all but the correspondent
+/// node are on the channel.
 const GATEWAYS: &str = r#"
 [radio]
 range = 100
@@ -74,7 +74,7 @@ fn ieee802154(scenario: &Scenario) -> (RadioConfig, WirelessConfig) {
     }
 }
 
-/// The figures of the transfer of that name.
+/// A metric of the transfer with this name.
 fn figure(metrics: &record::Metrics, transfer: &str, name: &str) -> Option<f64> {
     metrics[&format!("transfer.{transfer}.{name}")].value
 }
@@ -85,7 +85,8 @@ fn tcp_crosses_three_hops_of_radio() {
     assert_eq!(figure(&metrics, "log", "delivered_bytes"), Some(20_000.0));
     let goodput = figure(&metrics, "log", "goodput_bit_per_s").unwrap();
     println!("{goodput:.0} bit/s");
-    // A third of what one hop carries with frames of this length, less what acknowledgements take.
+    // A third of the capacity of one hop with frames of this length, minus the time of
+    // acknowledgements.
     assert!((10_000.0..30_000.0).contains(&goodput), "{goodput}");
     assert!(metrics["radio.relay1.frames"].value.unwrap() > 300.0);
     assert!(metrics["radio.relay1.energy_j"].value.unwrap() > 0.0);
@@ -149,7 +150,8 @@ fn set_runs_over_gateways_on_one_channel() {
     let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     assert_eq!(figure(&metrics, "update", "delivered_bytes"), Some(5_000.0));
     assert_eq!(figure(&metrics, "update", "sessions"), Some(2.0));
-    // The same over paths, of which a gateway is the root and the correspondent node a wired end.
+    // The transfer over paths of which a gateway is the root; the correspondent node is a wired
+    // router.
     let source = Source::new("set.toml", GATEWAYS)
         .set("node.cn.kind=router")
         .set("paths.root=gw1")
@@ -197,7 +199,7 @@ fn links_over_the_air_break_and_nodes_die() {
     }
 }
 
-/// With shadowing a link may be missing in a run that the file alone would have.
+/// With shadowing, a link of the file may be missing in a run.
 #[test]
 fn shadowing_moves_links_from_run_to_run() {
     let text = SHIPPED.replace("range = 100", "log_distance = { tx_power_dbm = 5.0, shadowing_db = 8.0 }");
@@ -431,7 +433,7 @@ fn fragments_can_go_on_one_by_one() {
         .expect("nothing is drawn");
     assert_eq!(metrics["transfer.log.delivered"].value, Some(1.0));
     assert!(metrics["radio.relay1.fragments_forwarded"].value > Some(200.0));
-    // The hash of a scenario that says nothing of it is what it was.
+    // The hash of a scenario without these keys is unchanged.
     let silent = shipped().scenario().expect("it is legal").canonical_json();
     assert!(!["forwarding", "virtual_reassemblies", "fragment_gap"].iter().any(|key| silent.contains(key)));
     check_radio(

@@ -17,7 +17,7 @@ fn read(source: &Source) -> Scenario {
     source.scenario().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The ends of all links there.
+/// The ends of all links in the forward direction.
 fn ends(scenario: &Scenario) -> Vec<String> {
     let name = |node: NodeId| scenario.nodes[node.index()].name.as_str();
     scenario.links.iter().step_by(2).map(|link| format!("{}-{}", name(link.from), name(link.to))).collect()
@@ -63,7 +63,7 @@ fn a_transfer_for_each_node_of_a_group_of_nodes() {
     let source = |more: &str| Source::new("each.toml", text(more));
     let scenario = read(&source("name = \"from {i}\""));
     let all: Vec<_> = scenario.transfers.iter().map(|t| (t.name.as_str(), t.from, t.port)).collect();
-    let expected = [("from 7", NodeId(1), 5000), ("from 8", NodeId(2), 5001), ("from 9", NodeId(3), 5002)];
+    let expected = [("from 7", NodeId(1), 25000), ("from 8", NodeId(2), 25001), ("from 9", NodeId(3), 25002)];
     assert_eq!(all, expected);
     assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
     for (more, message) in [
@@ -78,8 +78,8 @@ fn a_transfer_for_each_node_of_a_group_of_nodes() {
     assert_eq!(read(&source("name = \"x\"").set("nodes.h*.count=0")).transfers.len(), 0);
 }
 
-/// What the file says of another kind is left aside where the kind is chosen from outside, and
-/// refused where the file itself does.
+/// Keys of another kind in the file are ignored if the kind is chosen from outside, and refused if
+/// the file chooses it.
 #[test]
 fn a_kind_that_is_chosen_leaves_aside_what_it_does_not_read() {
     let plan = |scheme: &str| {
@@ -138,7 +138,7 @@ fn the_papers_network_can_be_changed_from_outside() {
         "nodes.gw*.place={ at = [[40, 0], [-20, 34.641], [-20, -34.641]] }",
     ];
     let radio = read(&channel.into_iter().fold(paper(), Source::set));
-    // A word takes back what another one has set.
+    // A word undoes the settings of another word.
     assert!(read(&paper().set("scheme=split").set("scheme=set")) == read(&paper()));
     assert_eq!((radio.links.len(), radio.radio.as_ref().map(|radio| radio.places.len())), (6, Some(4)));
     assert_eq!(read(&paper().set("ip=4")).links[6].config.mtu, 121);
@@ -147,8 +147,8 @@ fn the_papers_network_can_be_changed_from_outside() {
     }
 }
 
-/// Split TCP has one connection, through the nearest gateway of those that are named: a number
-/// above 1 would mean nothing.
+/// Split TCP has one connection, through the nearest of the named gateways: a number above 1 has no
+/// meaning.
 #[test]
 fn split_takes_one_gateway() {
     let network = include_str!("../../../../../scenarios/three-gateways.toml");
@@ -160,7 +160,7 @@ fn split_takes_one_gateway() {
     };
     let split = |source: Source| source.set("transfer.update.kind=split").scenario();
     assert_eq!(set(&split(file("1")).expect("one"))[0].gateways, Gateways::AtMost(1));
-    // What the file says of SET is left aside, and the file stays one that can be compared.
+    // The file's keys for SET are ignored, and the file remains valid for comparisons.
     let chosen = split(file("3")).expect("the kind is chosen from outside");
     assert_eq!(set(&chosen)[0].gateways, Gateways::All);
     assert_eq!(set(&split(file("[\"gw3\"]")).expect("a name"))[0].gateways, Gateways::These(vec![NodeId(3)]));

@@ -1,9 +1,9 @@
-//! Networks out of GraphML files.
+//! Networks from GraphML files.
 
 use super::*;
 
-/// Four towns in the manner of the Internet Topology Zoo: two edges between the first two, one edge
-/// without a rate, one node without a place.
+/// Four towns in the style of the Internet Topology Zoo: two edges between the first two, one edge
+/// without a rate, one node without coordinates.
 const TOWNS: &str = include_str!("towns.graphml");
 
 const SCENARIO: &str = r#"stop = "20 s"
@@ -52,12 +52,13 @@ fn a_graph_becomes_nodes_and_links() {
         assert!(found.next().is_none());
         link
     };
-    // 523.6 km by the great circle, at 199,862 km/s 2.62 ms; two edges of 10 Gbit/s and 2.5 Gbit/s.
+    // 523.6 km along the great circle at 199,862 km/s give 2.62 ms; two edges of 10 Gbit/s and 2.5
+    // Gbit/s.
     let first = link("Vienna", "Berlin");
     assert_eq!(first.rate, 12_500_000_000);
     assert!((first.delay.as_secs_f64() - 0.002_62).abs() < 1e-5, "{:?}", first.delay);
     assert_eq!(first.queue, crate::link::QueueLimit::Packets(50));
-    // An edge without a rate, and one to a node without a place.
+    // An edge without a rate, and one to a node without coordinates.
     assert_eq!(link("Vienna", "Rome & Ostia").rate, 100_000_000);
     let unplaced = link("Rome & Ostia", "None 3");
     assert_eq!((unplaced.rate, unplaced.delay.as_nanos()), (155_000_000, 3_000_000));
@@ -66,8 +67,8 @@ fn a_graph_becomes_nodes_and_links() {
     assert_eq!(metrics["transfer.transfer 1.delivered"].value, Some(1.0));
 }
 
-/// The content of the graph decides, not the file: the scenario that is resolved has it, without
-/// the file. Whatever labels and ids a file has, no two nodes get the same name.
+/// The content of the graph matters, not the file: the resolved scenario contains it without the
+/// file. Whatever labels and ids a file has, no two nodes get the same name.
 #[test]
 fn nodes_of_one_label_have_names_of_their_own() {
     let labels = ["A", "A", "A 1", "A*", "A_", "3"];

@@ -1,11 +1,11 @@
-//! Links that follow files.
+//! Links that follow trace files.
 
 use super::*;
 use crate::link::course::RateCourse;
 use crate::scenario::identity::Files;
 use crate::scenario::record::Metrics;
 
-/// Two nodes and a link with `keys`, over which `kind` carries something; `more` is appended.
+/// Two nodes and a link with `keys`; `more` is appended.
 fn pair(keys: &str, more: &str) -> String {
     format!(
         r#"
@@ -26,7 +26,7 @@ fn pair(keys: &str, more: &str) -> String {
 
 const TRANSFER: &str = "[[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\n";
 
-/// 12 Mbit/s for a second and 1.2 Mbit/s for another; one opportunity of 1500 octets in 1 and 10
+/// 12 Mbit/s for a second and 1.2 Mbit/s for another; opportunities of 1500 bytes every 1 ms and 10
 /// ms.
 const RATES: &str = "time,rate\n0,12 Mbit/s\n1,1.2 Mbit/s\n2,0\n";
 
@@ -79,7 +79,7 @@ fn a_link_follows_its_files_there_and_back() {
     assert!(matches!(own[0].course.rate, Some(RateCourse::Steps(_))));
     assert!(matches!(own[1].course.rate, Some(RateCourse::Opportunities(_))));
     assert_eq!(own[0].config.rate, 6_600_000);
-    // What `back` says itself does not follow the trace of the other direction.
+    // A value in `back` replaces the trace of the other direction.
     let steady = links(
         "trace = { mahimahi = \"cell.up\", delay = \"delays.csv\", repeat = true }\nback.rate = \"1 Mbit/s\"",
     );
@@ -105,7 +105,7 @@ fn what_is_written_follows_the_same_files() {
     let again = Source::new("again", scenario.to_toml()).with_texts(file).scenario().unwrap();
     assert_eq!(again.links, scenario.links);
     assert_eq!(again.hash(), scenario.hash());
-    // Of a run's identity the content is a part, too.
+    // The content is part of a run's identity, too.
     let mut other = files(&scenario);
     let id = |files: &Files| scenario.root(files).run(1, 0);
     let before = id(&other);
@@ -193,8 +193,8 @@ fn what_is_wrong_is_said_where_it_is() {
     .assert_eq(&error("delay = \"1 s\"", ""));
 }
 
-/// TCP behind a rate that changes tenfold each second has what the trace lets through, with every
-/// discipline; those that manage their queue keep it shorter.
+/// TCP over a trace whose rate changes tenfold each second uses the whole capacity of the trace
+/// with every discipline; disciplines that manage their queue keep it shorter.
 #[test]
 fn every_discipline_fills_a_link_that_varies() {
     let measured = |trace: &str, discipline: &str| {
@@ -217,15 +217,15 @@ fn every_discipline_fills_a_link_that_varies() {
     }
 }
 
-/// Datagrams that come evenly wait as the trace lets them: in the slow second 2.4 Mbit/s pile up
-/// behind 1.2 Mbit/s.
+/// Datagrams at a constant rate wait as the trace determines: in the slow second, 2.4 Mbit/s queue
+/// up in front of 1.2 Mbit/s.
 #[test]
 fn the_queue_grows_by_what_the_trace_does_not_take() {
     let keys = "trace = { rate = \"cell.csv\", repeat = true }\ndelay = \"0 s\"\nqueue = \"1000 packets\"";
-    // 1452 octets of payload are a packet of 1500 with IPv6 and UDP; one each 5 ms.
+    // A payload of 1452 bytes is a packet of 1500 bytes with IPv6 and UDP; one every 5 ms.
     let traffic = "[[traffic]]\nname = \"d\"\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\npayload = \"1452 B\"\ninterval = \"5 ms\"\n";
     let metrics = run(&source(keys, traffic));
-    // 200 packets come in a second and 100 leave; the last of them finds 99 before it.
+    // In a second 200 packets arrive and 100 leave; the last one finds 99 before it.
     let peak = of(&metrics, "link.a>b.queue_peak_packets");
     assert!((98.0..=101.0).contains(&peak), "{peak}");
 }

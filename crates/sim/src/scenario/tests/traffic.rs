@@ -1,4 +1,4 @@
-//! Packets of sources, drawn places, IEEE 802.11 and AODV.
+//! Packets of sources, drawn positions, IEEE 802.11 and AODV.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ fn generators_place_nodes_where_they_say() {
         places("{ star = { radius = 10 } }", 4),
         [(10.0, 0.0), (0.0, 10.0), (-10.0, 0.0), (0.0, -10.0)]
     );
-    // Two children of the root on a circle of 10 m, four grandchildren on one of 20 m.
+    // Two children of the root on a circle of 10 m, four grandchildren on a circle of 20 m.
     let tree = places("{ tree = { children = 2, spacing = 10 } }", 6);
     assert_eq!(tree[..4], [(10.0, 0.0), (-10.0, 0.0), (20.0, 0.0), (0.0, 20.0)]);
     let sunflower = places("{ sunflower = { radius = 100 } }", 25);
@@ -166,7 +166,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("rdca.default.unsent_time=soon", "does not begin with a number"),
         ("rdca.default.acceleration.doublings=3", "missing key"),
     ];
-    // What is at fault there is another part of the file.
+    // These errors are reported at another part of the file.
     let elsewhere = [
         "network.ip=6",
         "nodes.0.count=0",
@@ -191,8 +191,8 @@ fn a_node_of_a_group_is_named_where_the_group_stands() {
     assert!(matches!(error.place, Place::File { line: 10 | 11, .. }), "{error:?}");
 }
 
-/// Within 3 % at 1 to 20 stations, with and without RTS: saturation throughput by a scenario file
-/// alone.
+/// Saturation throughput from scenario files alone: within 3 % for 1 to 20 stations, with and
+/// without RTS.
 #[test]
 fn a_cell_has_the_throughput_of_bianchi() {
     use anabranch_model::dcf::{self, Backoff, Exchange, Times};
@@ -224,7 +224,7 @@ fn a_cell_has_the_throughput_of_bianchi() {
     }
 }
 
-/// What carries the packets is one key, and the file is short.
+/// One key selects the transport, and the file is short.
 #[test]
 fn rdca_tcp_and_udp_are_compared_in_one_short_file() {
     let text = include_str!("../../../../../scenarios/rdca-against-tcp.toml");
@@ -261,7 +261,7 @@ fn rdca_cuts_packets_into_datagrams_with_either_header() {
     }
 }
 
-/// Two wired hosts and what goes on between them.
+/// Two wired hosts and the traffic between them.
 fn wired(more: &str) -> Source {
     let text = format!(
         "stop = \"60 s\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
@@ -287,7 +287,7 @@ fn sources_of_one_node_are_independent() {
             let metrics = run(&source, seed, 0);
             (value(&metrics, "traffic.x.packets_made"), value(&metrics, "traffic.y.packets_made"))
         };
-        // Of 60 on average: that all three are equal by chance has a probability of about 0.0001.
+        // About 60 each: all three are equal by chance with a probability of about 0.0001.
         assert!((1..4).map(made).any(|(x, y)| x != y), "{one} and {other}");
     }
 }
@@ -304,7 +304,7 @@ fn a_source_makes_the_packets_up_to_its_end_and_no_more() {
             assert_eq!(value(&metrics, "traffic.x.packets_delivered"), packets, "{over} until {stop}");
         }
     }
-    // One whose beginning is drawn after its end makes none.
+    // A source whose drawn start is after its end sends nothing.
     let more = "kind = \"cbr\"\ninterval = \"5 s\"\nphase = \"random\"\nstop = \"100 ms\"";
     let made = |seed| value(&run(&wired(&traffic("x", more)), seed, 0), "traffic.x.packets_made");
     assert!((1..6).any(|seed| made(seed) == 0.0));
@@ -371,7 +371,7 @@ fn ports_and_receivers_are_kept_apart() {
     let both = |port| wired(&format!("{third}{}{}", rdca("x", "b", 7000), rdca("y", "c", port))).scenario();
     assert!(both(7000).expect_err("one port for two senders").message.contains("uses the port"));
     assert!(both(7002).is_ok());
-    // A group that has the receiver in it: the others send.
+    // A group that contains the receiver: the other nodes send.
     let all = paper().set("group.event={ random = { count = 100 } }").set("traffic.event.stop=6 s");
     assert_eq!(value(&run(&all, 1, 0), "traffic.event.sources"), 99.0);
     let segments =
@@ -387,8 +387,8 @@ fn ports_and_receivers_are_kept_apart() {
     assert!(many.scenario().expect_err("too many").message.contains("100000 transfers"));
 }
 
-/// Sources that are off half of the time make half of the packets, whatever carries them, and the
-/// same ones over each.
+/// Sources that are off half of the time send half of the packets over every transport, and the
+/// same packets over each.
 #[test]
 fn sources_that_are_off_at_times_make_their_share_over_every_transport() {
     for kind in ["on-off", "pareto-on-off"] {
@@ -402,7 +402,7 @@ fn sources_that_are_off_at_times_make_their_share_over_every_transport() {
                 .set(format!("traffic.event.kind={kind}"));
             let metrics = run(&source, 1, 0);
             let made = metrics["traffic.event.packets_made"].value.unwrap();
-            // 105 s, one in 20 ms, half of the time; that of Pareto varies more.
+            // 105 s, one in 20 ms, half of the time; the number for Pareto varies more.
             let range = if kind == "on-off" { 2200.0..3050.0 } else { 1700.0..3500.0 };
             assert!(range.contains(&made), "{kind} over {over}: {made}");
             counts.insert(made.to_bits());

@@ -1,9 +1,9 @@
-//! Links that change, repeat, or delay packets unevenly.
+//! Links that change, retransmit, or delay packets at random.
 
 use super::*;
 use crate::scenario::record::Metrics;
 
-/// Two nodes and a link of 12 Mbit/s and 10 ms with `keys`, and a packet of 1500 octets each 10 ms
+/// Two nodes and a link of 12 Mbit/s and 10 ms with `keys`, and a packet of 1500 bytes every 10 ms
 /// for 20 s; `more` is appended.
 fn pair(keys: &str, more: &str) -> Source {
     let text = format!(
@@ -60,8 +60,8 @@ fn delays_and_losses_change_when_events_say_so() {
     let events =
         event("5 s", "set-delay", "delay = \"60 ms\"") + &event("15 s", "set-delay", "delay = \"20 ms\"");
     let metrics = run("", &events);
-    // 1 ms of transmission; 5 s with 10 ms, 10 s with 60 ms and 5 s with 20 ms. Four packets or so
-    // arrive with the last of the long delay.
+    // 1 ms of transmission; 5 s with 10 ms, 10 s with 60 ms and 5 s with 20 ms. About four packets
+    // arrive together with the last one of the long delay.
     let mean = of(&metrics, "traffic.d.delay_mean_s");
     assert!((mean - (0.001 + (5.0 * 0.010 + 10.0 * 0.060 + 5.0 * 0.020) / 20.0)).abs() < 0.0001, "{mean}");
     assert_eq!(of(&metrics, "link.a>b.dropped_loss"), 0.0);
@@ -73,11 +73,11 @@ fn delays_and_losses_change_when_events_say_so() {
     // One at 0 s and one at 20 s.
     assert_eq!(lost + of(&metrics, "link.a>b.packets"), 2001.0);
 
-    // 2 s of bad times in each 10 s.
+    // 2 s of bad states in each 10 s.
     let table = "loss = { mean_good = \"80 ms\", mean_bad = \"20 ms\" }";
     let lost = of(&run("", &event("0 s", "set-loss", table)), "link.a>b.dropped_loss") / 2000.0;
     let from_start = of(&run(table, ""), "link.a>b.dropped_loss") / 2000.0;
-    // Bad times are correlated over 16 ms, so that 2000 packets are worth 1,000 or so.
+    // Bad states are correlated over 16 ms, so 2000 packets are worth about 1,000 independent ones.
     assert!((lost - 0.2).abs() < 0.05 && (from_start - 0.2).abs() < 0.05, "{lost}, {from_start}");
 }
 
@@ -88,7 +88,7 @@ fn delays_and_losses_change_at_random() {
     };
     let delays = random("action = \"set-delay\"\ndelay_share = [0.5, 2.5]");
     let metrics = run("", &delays);
-    // Evenly from 5 to 25 ms, where a packet waits for the one before it now and then.
+    // Uniform from 5 to 25 ms; sometimes a packet waits for the one before it.
     let mean = of(&metrics, "traffic.d.delay_mean_s");
     assert!((mean - 0.016).abs() < 0.002, "{mean}");
     let losses = random("action = \"set-loss\"\nloss_between = [0.1, 0.3]");
@@ -118,7 +118,7 @@ fn what_is_repeated_is_counted() {
     assert!((lost - 0.027).abs() < 0.015, "{lost}");
     assert!(!metrics.contains_key("link.b>a.arq_retransmissions"));
     assert!(!run("loss = 0.3", "").contains_key("link.a>b.arq_retransmissions"));
-    // One wait of 2 ms and another transmission for each of them.
+    // A wait of 2 ms and another transmission for each retransmission.
     let mean = of(&metrics, "traffic.d.delay_mean_s");
     let survivors = (0.7 * 0.0 + 0.21 * 0.003 + 0.063 * 0.006) / 0.973;
     assert!((mean - 0.011 - survivors).abs() < 0.0003, "{mean}");
@@ -130,9 +130,9 @@ fn jitter_is_added_to_the_delay() {
         ("{ uniform = \"8 ms\", overtaking = true }", 0.004),
         ("{ exponential = \"3 ms\", overtaking = true }", 0.003),
         ("{ normal = { mean = \"50 ms\", deviation = \"5 ms\" }, overtaking = true }", 0.050),
-        // 2.5 / 1.5 of the shortest time.
+        // 2.5 / 1.5 times the shortest time.
         ("{ pareto = { least = \"3 ms\", shape = 2.5 }, overtaking = true }", 0.005),
-        // Shorter than from one packet to the next, so that none waits for another.
+        // Shorter than the interval between packets, so that none waits for another.
         ("{ uniform = \"8 ms\" }", 0.004),
     ] {
         let metrics = run(&format!("jitter = {jitter}"), "");
@@ -140,14 +140,14 @@ fn jitter_is_added_to_the_delay() {
         assert!((seen / mean - 1.0).abs() < 0.06, "{jitter}: {seen}");
         assert_eq!(of(&metrics, "link.a>b.packets"), 2001.0);
     }
-    // What arrives twice has jitter, too, and loss and lateness still happen.
+    // Duplicates have jitter, too, and losses and late packets still occur.
     let keys =
         "jitter = { uniform = \"8 ms\", overtaking = true }\nduplication = 0.5\nreordering = 0.1\nloss = 0.1";
     let metrics = run(keys, "");
     assert!(of(&metrics, "link.a>b.dropped_loss") > 100.0);
 }
 
-/// Where the link repeats, TCP loses nothing.
+/// If the link retransmits, TCP loses nothing.
 #[test]
 fn tcp_over_a_link_that_repeats_retransmits_nothing() {
     let transfer = "[[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\n";

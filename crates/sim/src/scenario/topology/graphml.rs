@@ -1,5 +1,4 @@
-//! GraphML, as far as it says nodes and edges:
-//! <http://graphml.graphdrawing.org/specification.html>.
+//! Reader for the nodes and edges of GraphML: <http://graphml.graphdrawing.org/specification.html>.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use roxmltree::{Document, Node};
 
 use super::place::Coordinates;
 
-/// A graph without directions.
+/// An undirected graph.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Vertex>,
@@ -21,7 +20,7 @@ pub(super) struct Vertex {
     pub(super) place: Option<Coordinates>,
 }
 
-/// Ends are indices of nodes.
+/// An edge; its ends are indices of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Edge {
     pub(super) ends: [usize; 2],
@@ -29,7 +28,7 @@ pub(super) struct Edge {
     pub(super) rate: Option<u64>,
 }
 
-/// What is wrong in a file, and where.
+/// An error in a file, with its position.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) line: usize,
@@ -41,8 +40,8 @@ pub(super) struct Fault {
 type Read<T> = Result<T, Fault>;
 
 impl Graph {
-    /// The edges, parallel ones as one with the sum of their rates, loops left out; in the order of
-    /// the file.
+    /// The edges in the order of the file. Parallel edges are joined, with the sum of their rates;
+    /// loops are left out.
     pub(super) fn joined(&self) -> Vec<Edge> {
         let mut joined: Vec<Edge> = Vec::new();
         let mut at: BTreeMap<[usize; 2], usize> = BTreeMap::new();
@@ -63,7 +62,7 @@ pub(super) fn read(text: &str) -> Read<Graph> {
         let position = error.pos();
         let (line, column) = (position.row as usize, position.col as usize);
         let said = error.to_string();
-        // The position is said apart.
+        // The position is reported separately.
         let message = said.rsplit_once(" at ").map_or(&*said, |(what, _)| what);
         Fault { line, column, message: format!("this is not XML: {message}"), hint: None }
     })?;
@@ -110,7 +109,7 @@ pub(super) fn read(text: &str) -> Read<Graph> {
     Ok(Graph { nodes, edges })
 }
 
-/// The ids of the data that have a meaning here, by their names.
+/// Ids of the data keys that are used here, by their names.
 struct Keys<'t> {
     label: Option<&'t str>,
     longitude: Option<&'t str>,
@@ -168,7 +167,7 @@ fn number<'a, 'i>(of: Node<'a, 'i>, key: Option<&str>) -> Read<Option<(f64, Node
     }
 }
 
-/// The text of a `<data>` that is not empty, and where it stands.
+/// Text of a `<data>` element that is not empty, with the element.
 fn data<'a, 'i>(of: Node<'a, 'i>, key: Option<&str>) -> Option<(&'a str, Node<'a, 'i>)> {
     let key = key?;
     let found = children(of, "data").find(|data| data.attribute("key") == Some(key))?;

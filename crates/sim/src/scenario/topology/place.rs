@@ -1,10 +1,10 @@
-//! Places on the Earth, and how long light in a fibre takes between them.
+//! Distance between places on the Earth, and the delay of light in a fibre between them.
 
 use anabranch_core::time::Duration;
 
 use crate::math::sin_cos;
 
-/// Longitude and latitude in degrees, east and north.
+/// Longitude (east) and latitude (north) in degrees.
 pub(super) type Coordinates = (f64, f64);
 
 /// Mean radius of the Earth in metres (IUGG).
@@ -12,28 +12,30 @@ const RADIUS: f64 = 6_371_008.8;
 /// Two thirds of the speed of light in m/s: the refractive index of a fibre is about 1.5.
 const SPEED: f64 = 2.0 / 3.0 * 299_792_458.0;
 
-/// Metres along the great circle.
+/// Length of the great circle in metres.
 pub(super) fn distance(a: Coordinates, b: Coordinates) -> f64 {
     let half = |from: f64, to: f64| sin_cos((to - from).to_radians() / 2.0).0;
     let (east, north) = (half(a.0, b.0), half(a.1, b.1));
     let cosine = |degrees: f64| sin_cos(degrees.to_radians()).1;
-    // Haversines keep their digits where places are near.
+    // The haversine formula keeps its precision for small distances.
     let haversine = north * north + cosine(a.1) * cosine(b.1) * east * east;
     2.0 * RADIUS * arcsine(haversine.clamp(0.0, 1.0).sqrt())
 }
 
-/// How long light in a fibre takes.
+/// Delay of light in a fibre.
 pub(super) fn delay(a: Coordinates, b: Coordinates) -> Duration {
     Duration::from_secs_f64(distance(a, b) / SPEED)
 }
 
-/// The angle of this sine, 0 to 1, from IEEE 754 basic operations only.
+/// Arcsine of 0 to 1 in radians, from IEEE 754 basic operations only, so that it is equal on all
+/// machines.
 fn arcsine(sine: f64) -> f64 {
     if sine > 0.75 {
         // asin s = pi/2 - 2 asin sqrt((1 - s)/2).
         return std::f64::consts::FRAC_PI_2 - 2.0 * arcsine(((1.0 - sine) / 2.0).sqrt());
     }
-    // Newton's method doubles the digits in each step; the first guess is 10 % off at most.
+    // Newton's method doubles the number of correct digits in each step; the first guess is at most
+    // 10 % off.
     let mut angle = sine * (1.0 + sine * sine / 6.0);
     for _ in 0..5 {
         let (of_angle, slope) = sin_cos(angle);
@@ -51,8 +53,8 @@ mod tests {
         let degree = RADIUS * std::f64::consts::PI / 180.0;
         for (a, b, metres) in [
             ((0.0, 0.0), (0.0, 0.0), 0.0),
-            // A degree of latitude, and of longitude at 60 degrees north: half as much, a little
-            // less along the great circle.
+            // One degree of latitude, and one of longitude at 60 degrees north: half as long, and a
+            // little shorter along the great circle.
             ((10.0, 50.0), (10.0, 51.0), degree),
             ((0.0, 60.0), (1.0, 60.0), 0.499_995 * degree),
             // A quarter and a half of the way around.

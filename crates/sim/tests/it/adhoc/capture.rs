@@ -1,4 +1,4 @@
-//! Captures: every frame on the air, read back by tshark.
+//! Captures: every transmitted frame, read back by tshark.
 
 use std::collections::BTreeMap;
 
@@ -41,12 +41,12 @@ impl Observer for Count {
     }
 }
 
-/// One of which tshark does not think that it knows the protocol.
+/// A port that tshark does not associate with a protocol.
 const PORT: u16 = 47_111;
 const PACKETS: u32 = 50;
 
-/// A row of five with RTS and losses, TCP in one way and RDCA in the other, and a relay that dies
-/// in mid-frame.
+/// A row of five nodes with RTS and losses, TCP in one direction and RDCA in the other, and a relay
+/// that fails during a frame.
 #[test]
 fn tshark_reads_all_that_was_on_the_air() {
     let mut wifi = WifiConfig::dsss(100.0).with_rts_threshold(300);
@@ -73,7 +73,7 @@ fn tshark_reads_all_that_was_on_the_air() {
         notices: RouteNotices::Heeded,
     };
     builder.app(nodes[3], after(200), RdcaSource::new(source));
-    // Nobody needs the last one, who looks for somebody who does not hear.
+    // No other traffic needs the last node, so it can fail while it looks for a route.
     let config = BulkSenderConfig::new(nodes[0], PORT + 5, Content::Pattern(5_000), tcp);
     builder.app(nodes[4], after(20_000), BulkSender::new(config));
     builder.fault(after(20_030), Fault::NodeFails(nodes[4], Failure::Silent));
@@ -113,7 +113,7 @@ fn tshark_reads_all_that_was_on_the_air() {
     ]);
     assert_eq!(aodv + tcp + udp, data);
     assert!(tcp > 0 && parts.iter().all(|count| *count > 0), "{tcp} {parts:?}");
-    // What left the first node for the first time makes the stream.
+    // The first transmissions of the first node make up the stream.
     let segments = tshark
         .fields("tcp.len > 0 && ip.src == 10.0.0.1 && wlan.ta == 02:00:00:00:00:00", "tcp.seq tcp.payload");
     let mut stream = BTreeMap::new();
@@ -125,7 +125,7 @@ fn tshark_reads_all_that_was_on_the_air() {
     }
     let mut whole = Vec::new();
     for (seq, octets) in stream {
-        // Sequence numbers are relative, and the first octet has 1.
+        // Sequence numbers are relative, and the first byte has 1.
         assert!(seq <= whole.len() + 1, "a gap before {seq}");
         whole.truncate(seq - 1);
         whole.extend(octets);

@@ -1,4 +1,4 @@
-//! UDP, over links and over the air.
+//! UDP over links and over the air.
 
 use anabranch_core::aodv;
 use anabranch_core::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use super::support::{after, cbr, config, row};
 
-/// Sends datagrams of some lengths, and answers what it gets with the same from the other port.
+/// Sends datagrams of several lengths, and answers each with an equal one from the other port.
 #[derive(Debug)]
 struct Echo {
     to: Option<NodeId>,
@@ -107,7 +107,7 @@ fn a_packet_finds_its_way_over_four_hops() {
             assert_eq!(usize::from(to_last.unwrap().1.hops), 4 - i);
         }
     }
-    // Rings of 1, 3 and 5 hops.
+    // Search rings of 1, 3 and 5 hops.
     assert_eq!(network.aodv(nodes[0]).unwrap().counters().requests, 3);
     assert_eq!(network.aodv_metrics(nodes[0]).unwrap().waited, 1);
     assert_eq!(network.packets_in_flight(), 0);
@@ -155,7 +155,7 @@ fn a_datagram_that_needs_several_frames_is_cut_by_ip_and_one_that_may_not_be_is_
     }
 }
 
-/// UDP headers are compressed (RFC 6282 section 4.3): what the radio times is what a capture has.
+/// UDP headers are compressed (RFC 6282 section 4.3): the radio and the capture have equal lengths.
 #[test]
 fn datagrams_cross_the_other_radio_too() {
     use anabranch_sim::capture::Capture;
@@ -174,7 +174,7 @@ fn datagrams_cross_the_other_radio_too() {
     sim.run_until(after(5_000));
     let heard = |app| sim.app::<Echo>(app).heard.iter().map(|h| h.3.len()).collect::<Vec<_>>();
     assert_eq!(heard(server), lengths);
-    // The first answer finds no clear channel.
+    // The first answer finds no free channel.
     assert_eq!(heard(client), lengths[1..]);
     let capture = sim.take_observer::<Capture<Vec<u8>>>().unwrap().finish().unwrap();
     assert!(capture.len() > 2000);

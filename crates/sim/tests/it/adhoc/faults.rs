@@ -1,4 +1,4 @@
-//! Relays that die, links that go, energy that ends.
+//! Failing relays, links that go down, energy that is used up.
 
 use anabranch_core::aodv::{self, LocalRepair};
 use anabranch_core::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use anabranch_sim::world::Failure;
 
 use super::support::{after, at_places, cbr, diamond, row};
 
-/// Notes what it hears of routes.
+/// Records route changes.
 #[derive(Debug, Default)]
 struct Listener(Vec<(NodeId, RouteChange)>);
 
@@ -25,7 +25,7 @@ impl App for Listener {
     }
 }
 
-/// 100 datagrams in 10 s; the relay that is used dies after 5.
+/// 100 datagrams in 10 s; the relay in use fails after 5 s.
 #[test]
 fn a_relay_that_dies_is_gone_around() {
     let (mut builder, nodes) = diamond(aodv::Config::default());
@@ -53,7 +53,7 @@ fn a_relay_that_dies_is_gone_around() {
     assert!(heard.contains(&(nodes[3], Broken)) && heard.contains(&(nodes[used], Broken)));
 }
 
-/// With no reroutes what the MAC gives up is lost, as in ns-2.
+/// Without reroutes, packets that the MAC gives up are lost, as in ns-2.
 #[test]
 fn as_in_ns2_what_the_mac_gives_up_is_lost() {
     let places = [(0.0, 0.0), (60.0, 60.0), (60.0, -60.0), (120.0, 0.0)];
@@ -71,7 +71,7 @@ fn as_in_ns2_what_the_mac_gives_up_is_lost() {
     assert_eq!(sim.world().network.node_metrics(nodes[0]).no_route, 1);
 }
 
-/// A row with a second way around its last relay: 0 - 1 - 2 - 4, and 1 - 3 - 4.
+/// A row with an alternative route around its last relay: 0 - 1 - 2 - 4, and 1 - 3 - 4.
 #[test]
 fn a_node_repairs_the_way_while_packets_wait() {
     let places = [(0.0, 0.0), (80.0, 0.0), (140.0, 60.0), (140.0, -60.0), (200.0, 0.0)];
@@ -84,7 +84,7 @@ fn a_node_repairs_the_way_while_packets_wait() {
     let mut sim = builder.build();
     sim.run_until(after(2_000));
     let used = if sim.world().network.node_metrics(nodes[2]).forwarded > 0 { 2 } else { 3 };
-    // One way only: the relay goes on to hear node 1's neighbours and does not hear node 1.
+    // One direction only: the relay still hears node 1's neighbours but not node 1.
     let link = sim.world().network.find_link(nodes[1], nodes[used]).unwrap();
     sim.inject(Fault::LinkDown(link));
     sim.run_until(after(10_000));
@@ -100,7 +100,7 @@ fn a_node_repairs_the_way_while_packets_wait() {
 fn packets_for_nobody_are_dropped_and_the_buffer_is_bounded() {
     let (mut builder, nodes) = row(2, Some(aodv::Config::default()));
     let nobody = builder.node("island", anabranch_sim::network::Forwarding::On);
-    // 40 packets a second; the search takes some 14 s.
+    // 40 packets per second; the search takes about 14 s.
     cbr(&mut builder, (nodes[0], nobody), (0, 1000, 25));
     let listener = builder.app(nodes[0], Instant::ZERO, Listener::default());
     let mut sim = builder.build();
@@ -128,7 +128,7 @@ fn a_station_without_energy_dies_with_its_node() {
     sim.run_until(after(100_000));
     let network = &sim.world().network;
     let wifi = network.wifi().unwrap();
-    // The relay hears and sends everything, and so is the first.
+    // The relay hears and sends everything, and so does the first node.
     assert!(!network.is_up(nodes[1]));
     let spent = wifi.energy_j(sim.now(), network.wifi_station(nodes[1]).unwrap());
     assert!((0.5..0.502).contains(&spent), "{spent}");

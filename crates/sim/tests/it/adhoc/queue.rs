@@ -10,7 +10,8 @@ use anabranch_sim::wifi::{PhyConfig, WifiConfig};
 
 use super::support::{after, at_places};
 
-/// What node 1 is given to send, and what it sends: packets by number, routing messages or not.
+/// The packets that node 1 gets to send and those that it sends: by number, and whether they are
+/// routing messages.
 #[derive(Debug, Default)]
 struct Order {
     from: Vec<NodeId>,
@@ -44,7 +45,7 @@ impl Observer for Order {
     }
 }
 
-/// Node 1 has more to send to node 2 than it can when node 0 begins to look for node 2.
+/// When node 0 begins to look for node 2, node 1 has more to send to node 2 than it can.
 #[test]
 fn routing_messages_overtake_data_in_a_full_queue() {
     let adhoc = AdhocConfig { queue: 50, ..AdhocConfig::default() };
@@ -93,7 +94,7 @@ fn routing_messages_overtake_data_in_a_full_queue() {
     let data = |list: &[(u64, bool)]| list.iter().filter(|p| !p.1).map(|p| p.0).collect::<Vec<_>>();
     let sent = data(&order.sent);
     assert!(sent.iter().all(|id| data(&order.taken).contains(id)) && sent.is_sorted());
-    // A routing message taken goes out after the one frame at the MAC, with 50 packets in the
+    // A routing message is sent after the one frame at the MAC, although 50 packets are in the
     // queue.
     for (id, _) in order.sent.iter().filter(|p| p.1) {
         let at = order.sent.iter().position(|p| p.0 == *id).unwrap();

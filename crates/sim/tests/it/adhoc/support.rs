@@ -1,4 +1,4 @@
-//! Networks that the tests share.
+//! Networks shared by the tests.
 
 use anabranch_core::aodv;
 use anabranch_core::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) fn config() -> NetworkConfig {
     NetworkConfig { ip: IpVersion::V4, ..NetworkConfig::default() }
 }
 
-/// Nodes at these places that receive each other within 100 m.
+/// Nodes at these positions with a range of 100 m.
 pub(crate) fn at_places(
     wifi: WifiConfig,
     adhoc: AdhocConfig,
@@ -40,7 +40,7 @@ pub(crate) fn row(count: usize, router: Option<aodv::Config>) -> (Builder, Vec<N
     (builder, nodes)
 }
 
-/// Two ways from node 0 to node 3: over 1 and over 2, which do not hear each other.
+/// Two routes from node 0 to node 3: over 1 and over 2, which do not hear each other.
 pub(crate) fn diamond(router: aodv::Config) -> (Builder, Vec<NodeId>) {
     let places = [(0.0, 0.0), (60.0, 60.0), (60.0, -60.0), (120.0, 0.0)];
     let (mut builder, nodes) = at_places(WifiConfig::dsss(100.0), AdhocConfig::default(), &places);
@@ -54,7 +54,7 @@ fn speak(builder: &mut Builder, nodes: &[NodeId], router: Option<aodv::Config>) 
     }
 }
 
-/// Datagrams of 200 octets from one node to another, from so many milliseconds on.
+/// Datagrams of 200 bytes from one node to another, starting after this number of milliseconds.
 pub(crate) fn cbr(
     builder: &mut Builder,
     (from, to): (NodeId, NodeId),
@@ -66,7 +66,7 @@ pub(crate) fn cbr(
     (builder.app(from, after(start), CbrSource::new(config)), sink)
 }
 
-/// The trace of so many milliseconds.
+/// The trace of the first `millis` milliseconds.
 pub(crate) fn trace(mut sim: Simulation, millis: u64) -> Vec<u8> {
     sim.observe(TextTrace::new(Vec::new()));
     sim.run_until(after(millis));

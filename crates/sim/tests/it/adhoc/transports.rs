@@ -71,7 +71,7 @@ fn rdca_crosses_three_hops_bit_by_bit() {
         let (made, sent) = (source.made()[number], source.sent()[number]);
         assert!(arrived.made == made && made <= sent && sent < arrived.at, "{arrived:?}");
     }
-    // 42 octets of headers and 10 or 20 ms: three hops of 2 Mbit/s.
+    // 42 bytes of headers and 10 or 20 ms: three hops at 2 Mbit/s.
     let least = sink.arrived.iter().map(|a| a.at.saturating_since(source.sent()[a.number as usize])).min();
     assert!(
         least.unwrap() > Duration::from_millis(5) && least.unwrap() < Duration::from_millis(20),
@@ -95,7 +95,7 @@ fn rdca_loses_nothing_when_a_relay_dies() {
     }
 }
 
-/// Packets of 288 octets over TCP at 13.3 in a second.
+/// Packets of 288 bytes over TCP at 13.3 per second.
 fn packets(builder: &mut Builder, (from, to): (NodeId, NodeId), tcp: tcp::Config) -> (AppId, AppId) {
     let transport = tcp.into();
     let sink = builder.app(to, Instant::ZERO, PacketSink::new(80, 283, transport));
@@ -131,8 +131,8 @@ fn evenly_spaced_packets_over_tcp_and_when_they_were_first_sent() {
     assert_eq!(first.time(nodes[3], 300), None);
 }
 
-/// The second relay of a row dies for 5 s: the connection is told, stands by, and goes on without a
-/// long time-out.
+/// The second relay of a row fails for 5 s: the connection is told, stands by, and continues
+/// without a long time-out.
 #[test]
 fn a_broken_route_reaches_elfn() {
     let run = |elfn: Option<Duration>| {

@@ -1,4 +1,4 @@
-//! Small cases whose outcome is known.
+//! Small cases with known results.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::radio::{
@@ -13,7 +13,7 @@ fn micros(n: u64) -> Duration {
     Duration::from_micros(n)
 }
 
-/// No backoff at all: a frame starts 320 µs (CCA and turnaround) after it was given to the radio.
+/// Without backoff: a frame starts 320 µs (CCA and turnaround) after it was passed to the radio.
 fn prompt(config: RadioConfig) -> RadioConfig {
     RadioConfig { mac: MacConfig { min_be: 0, ..config.mac }, ..config }
 }
@@ -116,7 +116,7 @@ fn a_broadcast_reaches_all_in_range_once_and_is_not_acknowledged() {
     assert_eq!(neighbours, [1, 2]);
 }
 
-/// 0 and 2 do not hear each other, 1 hears both.
+/// Stations 0 and 2 do not hear each other; station 1 hears both.
 const HIDDEN: [(f64, f64); 3] = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0)];
 
 #[test]
@@ -125,7 +125,7 @@ fn frames_that_overlap_are_lost() {
     let effects = script(&mut air, &[(0, 0, None, 50), (500, 2, None, 50)]);
     assert_eq!(received(&effects), []);
     assert_eq!(air.radio.metrics(Station(1)).collisions, 2);
-    // One after the other both arrive.
+    // One after the other, both arrive.
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 50), (5000, 2, None, 50)]);
     assert_eq!(received(&effects), [(1, 0), (1, 1)]);
@@ -172,7 +172,7 @@ fn the_nearer_captures() {
 
 #[test]
 fn a_station_that_sends_does_not_receive() {
-    // No carrier sense to speak of: both send at once.
+    // Practically no carrier sense: both send at the same time.
     let deaf = UnitDisk { carrier_sense_range: 1.0, ..UnitDisk::new(RANGE) };
     let mut air = Air::new(disk(deaf), &[(0.0, 0.0), (50.0, 0.0)], 1);
     let effects = script(&mut air, &[(0, 0, None, 50), (300, 1, None, 20)]);
@@ -184,7 +184,7 @@ fn a_station_that_sends_does_not_receive() {
 fn a_station_in_its_backoff_receives() {
     let config =
         RadioConfig { mac: MacConfig { min_be: 3, ..MacConfig::default() }, ..disk(UnitDisk::new(RANGE)) };
-    // Found by its seed: station 1 draws a backoff that is longer than 0's.
+    // A seed for which station 1 draws a longer backoff than station 0.
     let both = (0..20).any(|seed| {
         let mut air = Air::new(config, &[(0.0, 0.0), (50.0, 0.0)], seed);
         let effects = script(&mut air, &[(0, 0, Some(1), 20), (1, 1, Some(0), 20)]);
@@ -196,7 +196,7 @@ fn a_station_in_its_backoff_receives() {
 #[test]
 fn a_copy_is_acknowledged_again_and_not_delivered_again() {
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
-    // No acknowledgement comes through.
+    // No acknowledgement is received.
     assert!(air.radio.set_loss(Station(1), Station(0), 1.0));
     let success = |from, to| air.radio.clear_success(Station(from), Station(to), 50);
     assert_eq!((success(0, 1), success(1, 0), success(0, 0)), (1.0, 0.0, 0.0));
@@ -218,7 +218,7 @@ fn retries_have_a_limit_and_a_time_out() {
         let effects = script(&mut air, &[(0, 0, Some(1), 127)]);
         assert_eq!(done(&effects), [(0, 0, Outcome::NoAck, retries + 1)]);
         assert_eq!(received(&effects), []);
-        // CCA, turnaround, frame and macAckWaitDuration each time; min_be is 0.
+        // CCA, turnaround, frame and macAckWaitDuration for each attempt; min_be is 0.
         assert_eq!(air.now, after(micros(128 + 192 + 4256 + 864) * (u64::from(retries) + 1)));
         assert_eq!(air.radio.metrics(Station(0)).retries, u64::from(retries));
         assert_eq!(air.radio.metrics(Station(1)).lost, u64::from(retries) + 1);
@@ -232,7 +232,7 @@ fn a_retry_may_wait_longer() {
     let mut air = Air::new(RadioConfig { mac, ..config }, &[(0.0, 0.0), (50.0, 0.0)], 1);
     script(&mut air, &[(0, 0, Some(1), 127)]);
     let delays = air.now.saturating_since(after(micros(128 + 192 + 4256 + 864) * 16));
-    // Fifteen delays of 20 ms on average: a deviation of 45 ms.
+    // Fifteen delays of 20 ms on average: a standard deviation of 45 ms.
     assert!((delays.as_secs_f64() - 0.3).abs() < 0.135, "{delays:?}");
 }
 
@@ -256,7 +256,7 @@ fn a_channel_that_stays_busy_is_an_access_failure() {
     let metrics = air.radio.metrics(Station(1));
     assert_eq!((metrics.ccas, metrics.busy_ccas, metrics.channel_access_failures), (5, 5, 1));
     assert_eq!(metrics.busy_probability(), 1.0);
-    // 2055 octets of 80 µs.
+    // 2055 bytes of 80 µs.
     assert_eq!(air.radio.busy_time(air.now, Station(1)), micros(2055 * 80));
 }
 
@@ -273,7 +273,7 @@ fn a_station_that_dies_breaks_off_its_frame() {
     assert!(matches!(effects[0], Effect::Frame { end, cut: true, .. } if end == after(micros(2000))));
     assert_eq!(done(&effects), [(0, 0, Outcome::Down, 1)]);
     assert_eq!((received(&effects), air.radio.metrics(Station(1)).missed), (vec![], 1));
-    // Back again, it works as before.
+    // After it has come up again, it works as before.
     air.radio.set_up(air.now, Station(0), true, &mut air.agenda);
     air.send(0, 1, 127, 2).unwrap();
     assert_eq!(done(&air.finish()), [(0, 2, Outcome::Acknowledged, 1)]);
@@ -283,7 +283,7 @@ fn a_station_that_dies_breaks_off_its_frame() {
 fn a_dead_receiver_answers_nothing() {
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
     air.send(0, 1, 127, 0).unwrap();
-    // It dies between the frame and its acknowledgement.
+    // It goes down between the frame and its acknowledgement.
     air.run(after(micros(4600)), |_, _| {});
     air.radio.set_up(air.now, Station(1), false, &mut air.agenda);
     let effects = air.finish();
@@ -320,7 +320,7 @@ fn energy_adds_up_to_time() {
     let [sender, receiver, off] = [0, 1, 2].map(|s| air.radio.state_time(stop, Station(s)));
     assert_eq!(off.off, Duration::from_secs(2));
     let sent = air.radio.metrics(Station(0));
-    // All but the frame on air at the end.
+    // All but the frame in transmission at the end.
     let on_air = micros(4256) * sent.acknowledged;
     assert!(sender.transmit >= on_air && sender.transmit <= on_air + micros(4256));
     let acks = air.radio.metrics(Station(1)).acks;
@@ -329,8 +329,8 @@ fn energy_adds_up_to_time() {
 
 #[test]
 fn a_channel_that_is_busy_for_a_moment_of_the_cca_is_busy() {
-    // Station 1's frame of 26 octets is on air from 320 to 1152 µs; station 0's CCA takes the 128
-    // µs given.
+    // Station 1's frame of 26 bytes lasts from 320 to 1152 µs; station 0's CCA takes the 128 µs
+    // from the given start.
     for (cca_from, busy) in
         [(191, false), (192, false), (193, true), (600, true), (1151, true), (1152, false)]
     {
@@ -344,7 +344,7 @@ fn a_channel_that_is_busy_for_a_moment_of_the_cca_is_busy() {
 
 #[test]
 fn a_cca_before_and_during_its_own_acknowledgement_is_busy() {
-    // The frame ends at 1152 µs, its acknowledgement is on air from 1344 to 1696 µs.
+    // The frame ends at 1152 µs; its acknowledgement lasts from 1344 to 1696 µs.
     for (cca_from, busy) in [(1160, true), (1400, true), (1690, true), (1696, false)] {
         let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
         let effects = script(&mut air, &[(0, 0, Some(1), 20), (cca_from, 1, Some(0), 20)]);
@@ -357,7 +357,7 @@ fn a_cca_before_and_during_its_own_acknowledgement_is_busy() {
 #[test]
 fn a_station_that_turns_around_is_deaf() {
     // Station 0's frame begins at 320 µs. Station 1, which senses nothing, assesses from 180 to 308
-    // µs and sends from 500 µs on: the frame begins while it turns around.
+    // µs and sends from 500 µs: the frame begins while it turns around.
     let deaf = UnitDisk { carrier_sense_range: 1.0, ..UnitDisk::new(RANGE) };
     let mut air = Air::new(disk(deaf), &[(0.0, 0.0), (50.0, 0.0)], 1);
     let effects = script(&mut air, &[(0, 0, None, 100), (180, 1, None, 1)]);
@@ -367,11 +367,11 @@ fn a_station_that_turns_around_is_deaf() {
 
 #[test]
 fn a_frame_that_begins_as_another_ends_does_not_disturb_it() {
-    // Both 832 µs; the second begins when the first ends, at 1152 µs.
+    // Both last 832 µs; the second begins when the first ends, at 1152 µs.
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 20), (832, 2, None, 20)]);
     assert_eq!(received(&effects), [(1, 0), (1, 1)]);
-    // SUN FSK turns around for longer than its shortest frame lasts, 720 µs: the start was planned
+    // The turnaround of SUN FSK is longer than its shortest frame, 720 µs: the start was planned
     // before the end.
     let mut air = Air::new(prompt(RadioConfig::sun_fsk(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 1), (720, 2, None, 1)]);

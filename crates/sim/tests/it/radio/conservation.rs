@@ -1,5 +1,5 @@
-//! What holds whatever happens: every frame has one end, what is received was sent, and the same
-//! seed is the same run.
+//! Invariants: every frame has one outcome, received frames were sent, and equal seeds give equal
+//! runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::air::{Air, Flow, Happening, after, scattered};
 
-/// Something that a caller does.
+/// An operation of the caller.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Send { from: u32, to: Option<u32>, psdu_len: u16 },
@@ -47,7 +47,7 @@ fn propagation() -> impl Strategy<Value = Propagation> {
     prop_oneof![disk, model]
 }
 
-/// What became of the frames of a run, by tag.
+/// Outcomes of the frames of a run, by tag.
 #[derive(Default)]
 struct Ledger {
     accepted: BTreeMap<u64, (u32, Option<u32>)>,
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// All effects of ten busy seconds, and how many events that took.
+/// All effects of ten busy seconds, and the number of events.
 fn trace(config: RadioConfig, places: &[(f64, f64)], seed: u64) -> (Vec<Effect>, u64) {
     let mut air = Air::new(config, places, seed);
     air.radio.show_frames();

@@ -1,4 +1,4 @@
-//! Coordinated sampled listening, against sums by hand and closed forms.
+//! Coordinated sampled listening, compared with calculated sums and closed forms.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::radio::{
@@ -40,10 +40,10 @@ fn exact(config: RadioConfig) -> RadioConfig {
     RadioConfig { csl: config.csl.map(|csl| CslConfig { clock_accuracy_ppm: 0, ..csl }), ..config }
 }
 
-/// Octets of a wake-up frame: frame control 2, PAN 2, address 2, IE 2 + 2, FCS 2; 6 before it on
-/// air.
+/// Duration of a wake-up frame in µs: frame control 2, PAN 2, address 2, IE 2 + 2, FCS 2; 6 bytes
+/// before it.
 const WAKEUP: u64 = (6 + 12) * 32;
-/// An enhanced acknowledgement: 2 + 1 + 2 + 2 + 6 + 2, and 6.
+/// Duration of an enhanced acknowledgement: 2 + 1 + 2 + 2 + 6 + 2 bytes, and 6 before it.
 const ENH_ACK: u64 = (6 + 15) * 32;
 
 #[test]
@@ -60,10 +60,10 @@ fn an_idle_station_is_awake_for_sample_over_period() {
         assert_eq!(time.listen + time.sleep, hour);
         let share = time.listen.as_secs_f64() / 3600.0;
         let wanted = sample as f64 / (period.as_nanos() as f64 / 1e3);
-        // One sample more or less, and clocks that are off by 20 ppm.
+        // One sample more or less, and clocks that deviate by 20 ppm.
         let slack = sample as f64 / 3600e6 + 2e-5 * wanted;
         assert!((share - wanted).abs() <= slack, "{share} {wanted}");
-        // CC2420: 56.4 mW to listen, 60 µW asleep.
+        // CC2420: 56.4 mW listening, 60 µW asleep.
         let energy = air.radio.energy_j(air.now, Station(0));
         let by_hand = 3600.0 * (0.0564 * wanted + 60e-6 * (1.0 - wanted));
         assert!((energy / by_hand - 1.0).abs() < 1e-3, "{energy} {by_hand}");
@@ -91,7 +91,7 @@ fn a_station_that_never_sleeps_is_as_without_csl() {
     assert_eq!(seen[0], seen[1]);
 }
 
-/// The frames of an unsynchronized transmission, to the microsecond.
+/// The frames of an unsynchronised transmission, to the microsecond.
 #[test]
 fn a_wake_up_sequence_lasts_a_period_and_ends_where_it_says() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(0, NEVER)], 1);
@@ -106,7 +106,7 @@ fn a_wake_up_sequence_lasts_a_period_and_ends_where_it_says() {
         Happening::Effect(effect) => effects.push(effect),
         Happening::Timer(_) => {}
     });
-    // 124,960 µs, and twice 20 ppm of it, are 217 frames of 576 µs.
+    // 124,960 µs plus twice 20 ppm are 217 frames of 576 µs.
     let n = 217;
     assert_eq!(frames.len(), n + 2);
     for (i, (start, end, psdu_len, kind)) in frames[..n].iter().enumerate() {
@@ -129,9 +129,9 @@ fn a_wake_up_sequence_lasts_a_period_and_ends_where_it_says() {
     assert_eq!(psdu_len, 15);
     assert!(matches!(effects[0], Effect::Received { at: Station(1), tag: 7, .. }));
     assert!(matches!(effects[1], Effect::Done { outcome: Outcome::Acknowledged, attempts: 1, .. }));
-    // The receiver slept but for samples, one or two wake-up frames, the rendezvous and the frame.
-    // It has heard at most a sample of each period, less than two wake-up frames until it had one
-    // whole, and two units around the rendezvous.
+    // The receiver slept except for samples, one or two wake-up frames, the rendezvous and the
+    // frame. It has listened for at most a sample in each period, less than two wake-up frames
+    // until it had a complete one, and two units around the rendezvous.
     let time = air.radio.state_time(air.now, Station(1));
     let most = 8 * 128 + 2 * WAKEUP + 4256 + 192 + 4 * 160;
     assert!(time.receive + time.listen <= micros(most), "{time:?}");
@@ -143,8 +143,8 @@ fn a_wake_up_sequence_lasts_a_period_and_ends_where_it_says() {
     );
 }
 
-/// Sends a frame at a random time of each second; the mean from there to its arrival, in seconds,
-/// without the first.
+/// Sends a frame at a random time of each second. Returns the mean time until its arrival in
+/// seconds, without the first frame.
 fn mean_delay(config: RadioConfig, frames: u64, pause: Duration) -> f64 {
     let mut air = Air::sampling(config, &PAIR, &[(0, NEVER)], 3);
     let mut random = Stream::new(5, 0, "frames", "times");
@@ -170,7 +170,7 @@ fn mean_delay(config: RadioConfig, frames: u64, pause: Duration) -> f64 {
     sum / frames as f64
 }
 
-/// Backoff, CCA, turnaround, the whole period and the frame.
+/// Backoff, CCA, turnaround, the complete period and the frame.
 #[test]
 fn an_unsynchronized_hop_takes_a_period() {
     for period in [PERIOD, micros(500_000)] {
@@ -182,24 +182,24 @@ fn an_unsynchronized_hop_takes_a_period() {
     }
 }
 
-/// Half a period on average until the sample for which there is still time.
+/// Half a period on average until the next sample that can be reached.
 #[test]
 fn a_synchronized_hop_takes_half_a_period() {
     for period in [PERIOD, micros(500_000)] {
         let delay = mean_delay(exact(sampled(period)), 2000, Duration::from_secs(2));
         let half = period.as_secs_f64() / 2.0;
-        // The frame begins where the wake-up frames end that cover lead and unit: within one
-        // wake-up frame and a unit behind the sample. Before it: lead, CCA, turnaround.
+        // The frame begins after the wake-up frames that cover lead and unit: within one wake-up
+        // frame and a unit after the sample. Before it: lead, CCA, turnaround.
         let before = (1120.0 + 128.0 + 192.0) / 1e6;
         let (least, most) =
             (half + before + 56.0 * 32e-6, half + before + (160.0 + 576.0 + 56.0 * 32.0) / 1e6);
-        // The mean of evenly spread waits: 3 standard errors.
+        // The mean of uniformly distributed waits: 3 standard errors.
         let error = 3.0 * period.as_secs_f64() / 12f64.sqrt() / 2000f64.sqrt();
         assert!((least - error..most + error).contains(&delay), "{delay}: {least} to {most}");
     }
 }
 
-/// Clocks that are 20 ppm off, over minutes: the guard grows with the time since the last
+/// Clocks that deviate by 20 ppm, over minutes: the guard time grows with the time since the last
 /// acknowledgement, and nothing is lost.
 #[test]
 fn drifting_clocks_cost_wake_up_frames_and_no_frame() {
@@ -221,7 +221,7 @@ fn drifting_clocks_cost_wake_up_frames_and_no_frame() {
             assert_eq!(done.len(), 20);
             for pair in done.windows(2) {
                 assert_eq!((pair[1].0, pair[1].1), (Outcome::Acknowledged, 1));
-                // Twice the guard, of both clocks, and the unit of the phase.
+                // Twice the guard time for both clocks, and the unit of the phase.
                 let wakeups = (pair[1].2 - pair[0].2) as f64;
                 let by_hand = (2.0 * guard + 160e-6) / (WAKEUP as f64 / 1e6);
                 assert!((by_hand.floor()..=by_hand.ceil() + 1.0).contains(&wakeups), "{wakeups} {by_hand}");
@@ -230,13 +230,13 @@ fn drifting_clocks_cost_wake_up_frames_and_no_frame() {
     }
 }
 
-/// Once the clocks may have drifted by a period, the phase is not known, and the whole sequence is
+/// When the clocks may have drifted by a period, the phase is unknown, and the complete sequence is
 /// sent.
 #[test]
 fn a_phase_too_old_is_no_phase() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(0, NEVER)], 1);
     air.timer(Duration::ZERO, 0);
-    // 20 ppm of each clock, to both sides: after 1562 s it is the period.
+    // 20 ppm for each clock, in both directions: after 1562 s the drift is a period.
     air.timer(Duration::from_secs(1700), 1);
     let mut acknowledged = 0;
     air.run(secs(1800), |air, happening| match happening {
@@ -247,8 +247,8 @@ fn a_phase_too_old_is_no_phase() {
     assert_eq!((acknowledged, air.radio.metrics(Station(0)).wakeups), (2, 2 * 217));
 }
 
-/// Frames that one station sends to another without end, each with frame pending or not; frames in
-/// `seconds`.
+/// Frames that one station sends to another continuously, with or without frame pending. Returns
+/// the number of frames in `seconds`.
 fn stream(config: RadioConfig, pending: bool, seconds: u64) -> (u64, Air) {
     let mut air = Air::sampling(config, &PAIR, &[], 1);
     let send = move |air: &mut Air, tag| match pending {
@@ -271,18 +271,19 @@ fn stream(config: RadioConfig, pending: bool, seconds: u64) -> (u64, Air) {
 fn frame_pending_makes_a_stream_as_fast_as_without_sleep() {
     let (always_on, _) = stream(RadioConfig::o_qpsk(100.0), false, 100);
     let (pending, air) = stream(sampled(PERIOD), true, 100);
-    // The acknowledgement is 10 octets longer, and the first frame waits for a period: 6880 µs are 7200.
+    // The acknowledgement is 10 bytes longer, and the first frame waits for a period: 6880 µs
+    // become 7200.
     let by_hand = always_on as f64 * 6880.0 / 7200.0 * (1.0 - 0.125 / 100.0);
     assert!((pending as f64 / by_hand - 1.0).abs() < 0.005, "{pending} {by_hand}");
     assert_eq!(air.radio.metrics(Station(0)).wakeups, 217);
-    // Without it one frame goes in a period.
+    // Without it one frame is sent in a period.
     let (one_by_one, _) = stream(sampled(PERIOD), false, 100);
     let periods = 100.0 / PERIOD.as_secs_f64();
     assert!((one_by_one as f64 - periods).abs() < 3.0, "{one_by_one} {periods}");
 }
 
-/// The receiver sleeps after a frame that none follows, though it was told of one before: the next
-/// needs wake-up frames.
+/// The receiver sleeps after a frame without a successor, although it was told of one before: the
+/// next frame needs wake-up frames.
 #[test]
 fn a_receiver_sleeps_once_no_frame_follows() {
     let config = sampled(PERIOD);
@@ -326,8 +327,8 @@ fn a_broadcast_has_the_whole_sequence_and_reaches_all() {
     }
 }
 
-/// To a station that never sleeps a frame goes at once, with an immediate acknowledgement; the
-/// sender sleeps before and after.
+/// A frame to a station that never sleeps is sent immediately, with an immediate acknowledgement;
+/// the sender sleeps before and after.
 #[test]
 fn a_sleeper_sends_to_one_that_listens_as_always() {
     let mut air = Air::sampling(prompt(sampled(PERIOD)), &PAIR, &[(1, NEVER)], 1);
@@ -342,13 +343,13 @@ fn a_sleeper_sends_to_one_that_listens_as_always() {
     assert_eq!(done, Some((after(micros(5120)), Outcome::Acknowledged)));
     let time = air.radio.state_time(air.now, Station(0));
     assert_eq!(time.transmit, micros(4256));
-    // CCA, turnaround, turnaround of the other and its acknowledgement; 8 samples, or 7.
+    // CCA, turnaround, the other's turnaround and its acknowledgement; 8 samples, or 7.
     let awake = (time.listen + time.receive).as_nanos() / 1000;
     let busy = 128 + 192 + 192 + 352;
     assert!([busy + 7 * 128, busy + 8 * 128].contains(&awake), "{awake}");
 }
 
-/// A receiver that is down: macMaxFrameRetries sequences more, each after the other, then no
+/// To a receiver that is down: macMaxFrameRetries further sequences, one after another, then no
 /// acknowledgement.
 #[test]
 fn a_frame_without_acknowledgement_is_woken_for_again() {
@@ -365,7 +366,7 @@ fn a_frame_without_acknowledgement_is_woken_for_again() {
     let once = 320 + 217 * WAKEUP + 56 * 32 + wait;
     assert_eq!(ends, [(after(micros(4 * once)), Outcome::NoAck, 4)]);
     assert_eq!(air.radio.metrics(Station(0)).wakeups, 4 * 217);
-    // Back, it samples at another time, and is found.
+    // After it has come up, it samples at another time, and is found.
     air.radio.set_up(air.now, Station(1), true, &mut air.agenda);
     air.send(0, 1, 50, 1).unwrap();
     air.run(secs(4), |_, happening| {
@@ -376,8 +377,8 @@ fn a_frame_without_acknowledgement_is_woken_for_again() {
     assert_eq!(ends[1].1, Outcome::Acknowledged);
 }
 
-/// A receiver that comes back with another phase: the frame sent by the old one is lost, and the
-/// next finds it.
+/// A receiver that comes up with another phase: the frame sent by the old phase is lost, and the
+/// next one arrives.
 #[test]
 fn a_phase_that_has_become_wrong_is_forgotten() {
     let mut air = Air::sampling(exact(sampled(micros(496_000))), &PAIR, &[(0, NEVER)], 1);
@@ -398,7 +399,7 @@ fn a_phase_that_has_become_wrong_is_forgotten() {
     assert_eq!(ends, [Acknowledged, Acknowledged, NoAck, Acknowledged]);
 }
 
-/// A station that has a frame to send while the channel is taken by a sequence for another waits
+/// A station that has a frame while the channel is occupied by a sequence for another station waits
 /// for its end, and does not fail.
 #[test]
 fn others_wait_for_the_end_of_a_sequence() {
@@ -419,8 +420,7 @@ fn others_wait_for_the_end_of_a_sequence() {
     }
 }
 
-/// Several stations that want the same sample of the same receiver: their leads keep most of them
-/// apart.
+/// Several stations that target the same sample of a receiver: their leads separate most of them.
 #[test]
 fn senders_to_the_same_sample_share_it() {
     let places = [(0.0, 0.0), (20.0, 0.0), (0.0, 20.0), (-20.0, 0.0), (0.0, -20.0)];
@@ -445,7 +445,7 @@ fn senders_to_the_same_sample_share_it() {
 }
 
 /// Two hidden senders that wake the same receiver at the same time: it goes back to sleep, and
-/// samples on.
+/// continues to sample.
 #[test]
 fn a_receiver_amid_noise_goes_back_to_sleep() {
     let hidden = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0)];
@@ -462,22 +462,23 @@ fn a_receiver_amid_noise_goes_back_to_sleep() {
     });
     assert_eq!(ends, [Outcome::NoAck, Outcome::NoAck]);
     let time = air.radio.state_time(air.now, Station(1));
-    // At most the longest frame and two wake-up frames, once or twice, beside its 17 samples.
+    // At most the longest frame and two wake-up frames, once or twice, in addition to its 17
+    // samples.
     let most = micros(2 * (4256 + 2 * WAKEUP + 128) + 17 * 128);
     assert!(time.listen + time.receive <= most, "{time:?}");
 }
 
 #[test]
 fn a_sleeping_station_hears_nothing_between_its_samples() {
-    // A stream between two others that never sleep: the sleeper's account of reception is that of
+    // A stream between two other stations that never sleep: the sleeping station receives only in
     // its samples.
     let places = [(0.0, 0.0), (50.0, 0.0), (0.0, 50.0)];
     let mut air = Air::sampling(sampled(PERIOD), &places, &[(0, NEVER), (1, NEVER)], 1);
     air.saturate(&[0], 1, 127, secs(100));
     let time = air.radio.state_time(air.now, Station(2));
     let awake = (time.receive + time.listen).as_secs_f64();
-    // Each of 800 samples may stay to the end of the frame on air, its acknowledgement and a clear
-    // sample.
+    // Each of 800 samples may last until the end of the current frame, its acknowledgement and a
+    // clear sample.
     let samples = 100.0 / PERIOD.as_secs_f64();
     assert!(awake > samples * 128e-6 && awake < samples * 0.0075, "{awake}");
     assert_eq!(air.radio.metrics(Station(2)).received, 0);
@@ -503,7 +504,7 @@ fn the_other_phy_sleeps_too() {
     let csl = CslConfig::new(micros(500_000), &phy);
     let (frames, _) = stream(RadioConfig { csl: Some(csl), ..config }, true, 60);
     let (always_on, _) = stream(config, false, 60);
-    // The acknowledgement has 10 octets more, of 80 µs, in 18.86 ms.
+    // The acknowledgement has 10 more bytes of 80 µs, in 18.86 ms.
     let by_hand = always_on as f64 * 18_860.0 / 19_660.0;
     assert!((frames as f64 / by_hand - 1.0).abs() < 0.02, "{frames} {by_hand}");
 }

@@ -1,11 +1,11 @@
-//! Figures against closed forms.
+//! Throughput and delays compared with closed forms.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::radio::{MacConfig, PhyConfig, RadioConfig, Station};
 
 use crate::air::{Air, Flow, after, star};
 
-/// One sender with acknowledgements and nobody else: what the standard's times add up to.
+/// A single sender with acknowledgements: the sum of the standard's times.
 #[test]
 fn a_saturated_sender_reaches_the_sum_of_the_times() {
     let phy = RadioConfig::o_qpsk(100.0).phy;
@@ -19,8 +19,8 @@ fn a_saturated_sender_reaches_the_sum_of_the_times() {
     assert!((goodput / bound - 1.0).abs() < 0.01, "{goodput} against {bound} bit/s");
 }
 
-/// The same for SUN FSK, whose acknowledgements take 15 octets on air: 8 before the PSDU, 3, and an
-/// FCS of 4.
+/// The sum for SUN FSK, whose acknowledgements take 15 bytes: 8 before the PSDU, 3, and
+/// an FCS of 4.
 #[test]
 fn an_acknowledgement_of_sun_fsk_has_an_fcs_of_four_octets() {
     for psdu_len in [127, 2047] {
@@ -32,15 +32,15 @@ fn an_acknowledgement_of_sun_fsk_has_an_fcs_of_four_octets() {
         let octets = air.radio.metrics(Station(0)).received as f64 * f64::from(psdu_len);
         let (goodput, bound) = (octets * 8.0 / seconds as f64, f64::from(psdu_len) * 8.0 / (by_hand * 1e-6));
         println!("{psdu_len} octets: {goodput:.0} against {bound:.0} bit/s");
-        // Two octets less are 0.9 % of the time of the shorter frame.
+        // Two bytes fewer are 0.9 % of the time of the shorter frame.
         assert!((goodput / bound - 1.0).abs() < 0.004, "{goodput} against {bound} bit/s");
     }
 }
 
-/// The exact chain of CSMA-CA for a constant probability `p` that a CCA finds the channel busy, in
-/// seconds: the i-th backoff, i = 0 to 4, comes about with probability p^i, takes (W_i - 1) / 2
-/// periods on average with W = 8, 16, 32, 32, 32, and ends with a CCA. Where a CCA takes a whole
-/// period these are the (W_i + 1) / 2 periods of N_bp.
+/// The exact Markov chain of CSMA-CA for a constant probability `p` of a busy CCA, in seconds. The
+/// i-th backoff, i = 0 to 4, occurs with probability p^i, takes (W_i - 1) / 2 periods on average
+/// with W = 8, 16, 32, 32, 32, and ends with a CCA. If a CCA takes a whole period, these are the
+/// (W_i + 1) / 2 periods of N_bp.
 fn access_time(p: f64, phy: &PhyConfig) -> f64 {
     let stages = [8.0, 16.0, 32.0, 32.0, 32.0].into_iter().zip(0..);
     let stage =
@@ -52,8 +52,8 @@ fn p_to(p: f64, i: i32) -> f64 {
     p.powi(i)
 }
 
-/// A station in the middle of five that it hears and that do not hear each other: each of them
-/// sends short frames at random, and so the channel is busy at random.
+/// A station among five others that it hears and that do not hear each other. Each of them sends
+/// short frames at random times, so the channel is busy at random.
 #[test]
 fn access_delay_is_that_of_the_chain_under_independent_interferers() {
     let whole_period = PhyConfig { cca: Duration::from_micros(320), ..PhyConfig::o_qpsk() };
@@ -79,8 +79,7 @@ fn access_delay_is_that_of_the_chain_under_independent_interferers() {
     }
 }
 
-/// Frames per second that come through from `n` saturated senders, and the share of them that is
-/// given up.
+/// Frames per second that arrive from `n` saturated senders, and the fraction that is given up.
 fn saturated(n: u32, seconds: u64) -> (f64, f64) {
     let mut air = Air::new(RadioConfig::o_qpsk(100.0), &star(n as usize, 20.0), 1);
     let senders: Vec<u32> = (1..=n).collect();
@@ -103,8 +102,8 @@ fn throughput_falls_with_the_number_of_senders() {
     assert!((50.0..85.0).contains(&kbit(6)), "twenty collide: {} kbit/s", kbit(6));
 }
 
-/// Shares of frames that two senders bring to the station between them at so many frames a second
-/// each, with so many retries: in range of each other, and hidden from each other.
+/// Fraction of frames that two senders deliver to the station between them, each with `rate` frames
+/// per second and `retries` retries: in range of each other, and hidden from each other.
 fn two_senders(rate: f64, retries: u8) -> [f64; 2] {
     let config = RadioConfig::o_qpsk(100.0);
     let config = RadioConfig { mac: MacConfig { max_frame_retries: retries, ..config.mac }, ..config };
@@ -123,15 +122,15 @@ fn hidden_senders_deliver_less() {
     for rate in [5.0, 10.0, 20.0, 40.0] {
         let [heard, hidden] = two_senders(rate, 0);
         assert!(heard > 0.95, "{heard} at {rate} frames/s");
-        // Of each frame some 8.5 ms (twice its length) are open to the other's. Backoffs spread
-        // them.
+        // Each frame is vulnerable to the other's for about 8.5 ms, twice its length. Backoffs
+        // spread them.
         let expected = (-rate * 2.0 * 133.0 * 32e-6f64).exp();
         assert!((hidden - expected).abs() < 0.06, "{hidden} against {expected} at {rate} frames/s");
         assert!(heard - hidden > before, "the difference grows with the load");
         before = heard - hidden;
     }
-    // Retries help who hears the other, and up to a load also who does not; past it they are the
-    // load.
+    // Retries help senders in range of each other, and hidden senders up to a certain load; above
+    // it retries are the load.
     assert!(two_senders(20.0, 3)[0] > 0.999);
     let [few, many] = [two_senders(5.0, 3)[1], two_senders(40.0, 3)[1]];
     assert!(few > two_senders(5.0, 0)[1] && many < 0.1, "{few}, {many}");

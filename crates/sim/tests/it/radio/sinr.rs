@@ -1,4 +1,4 @@
-//! Reception by powers.
+//! Reception by received power.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::radio::{
@@ -13,7 +13,7 @@ fn plain(model: LogDistance) -> RadioConfig {
     RadioConfig { mac: MacConfig { min_be: 0, ..config.mac }, ..config }
 }
 
-/// Metres at which a signal is so strong, in dBm.
+/// Distance in metres for a received power in dBm.
 fn metres(dbm: f64) -> f64 {
     10f64.powf((-40.2 - dbm) / 30.0)
 }
@@ -22,7 +22,7 @@ fn ratio(db: f64) -> f64 {
     10f64.powf(db / 10.0)
 }
 
-/// Broadcasts `n` frames, one every 10 ms, and says how many of them arrive at station 1.
+/// Broadcasts `n` frames, one every 10 ms. Returns the number that arrives at station 1.
 fn arrivals(air: &mut Air, n: u64, psdu_len: u16) -> u64 {
     air.timer(Duration::from_millis(1), 0);
     let mut left = n;
@@ -56,7 +56,8 @@ fn frame_errors_are_those_of_the_bits() {
 
 #[test]
 fn one_in_a_hundred_fails_at_the_sensitivity() {
-    // How the standard defines a sensitivity: 1 % with a PSDU of 20 octets; for SUN FSK 10 % with 250.
+    // The standard's definition of sensitivity: 1 % with a PSDU of 20 bytes; for SUN FSK 10 %
+    // with 250.
     for (model, phy, sensitivity, len, share) in [
         (LogDistance::default(), PhyConfig::o_qpsk(), -95.0, 20, 0.01),
         (LogDistance::sun_fsk(), PhyConfig::sun_fsk(), -88.0, 250, 0.1),
@@ -68,8 +69,8 @@ fn one_in_a_hundred_fails_at_the_sensitivity() {
     }
 }
 
-/// The formula of IEEE Std 802.15.4-2006, Annex E.4.1.8, a second time and with the platform's
-/// exponential.
+/// The formula of IEEE Std 802.15.4-2006, Annex E.4.1.8, implemented a second time with the
+/// platform's exponential.
 fn bit_error_rate(sinr: f64) -> f64 {
     let mut binomial = 16.0;
     let mut sum = 0.0;
@@ -80,8 +81,8 @@ fn bit_error_rate(sinr: f64) -> f64 {
     8.0 / 15.0 / 16.0 * sum
 }
 
-/// At the defaults nothing but bit errors decides: the share of frames that arrive falls from 1 to
-/// 0 between 61 and 85 m.
+/// With the defaults only bit errors decide: the fraction of frames that arrive falls from 1 to 0
+/// between 61 and 85 m.
 #[test]
 fn the_transitional_region_is_that_of_the_bits() {
     let n = 40_000;
@@ -91,7 +92,7 @@ fn the_transitional_region_is_that_of_the_bits() {
             let mut air = Air::new(plain(LogDistance::default()), &[(0.0, 0.0), (f64::from(metres), 0.0)], 1);
             let sinr_db = -40.2 - 30.0 * f64::from(metres).log10() + 95.5;
             let expected = (1.0 - bit_error_rate(ratio(sinr_db))).powf(8.0 * f64::from(psdu_len + 6));
-            // ns-3's `LrWpanPhy` has the same formula, and locks on frames above -5 dB only.
+            // ns-3's `LrWpanPhy` uses the same formula, and locks on frames only above -5 dB.
             let ns3 = if sinr_db > -5.0 { expected } else { 0.0 };
             let share = arrivals(&mut air, n, psdu_len) as f64 / n as f64;
             let told = air.radio.clear_success(Station(0), Station(1), psdu_len);
@@ -115,7 +116,7 @@ fn an_overlapped_frame_needs_the_co_channel_rejection() {
         assert!(arrives(noise_alone, -77.0) && arrives(noise_alone, -79.0));
         assert!(!arrives(model, -77.0) && arrives(model, -79.0), "{late} us late");
     }
-    // After its end the interferer is none.
+    // After the end of the frame the interferer has no effect.
     assert!(!disturbed(model, -77.0, 4257, 1).is_empty());
     for (db, good) in [(-20.0, true), (40.0, true), (-20.1, false), (40.1, false), (f64::NAN, false)] {
         let model = LogDistance { co_channel_rejection_db: Some(db), ..noise_alone };
@@ -123,9 +124,10 @@ fn an_overlapped_frame_needs_the_co_channel_rejection() {
     }
 }
 
-/// A frame of 127 octets to station 1, and another, disturbing one that begins so many µs after it.
+/// A frame of 127 bytes to station 1, and another one that disturbs it and begins `late` µs after
+/// it.
 fn disturbed(model: LogDistance, interferer_dbm: f64, late: u64, seed: u64) -> Vec<Effect> {
-    // The two senders are on both sides, too far apart to hear each other's frame as busy.
+    // The two senders are on opposite sides, too far apart to sense each other's frames.
     let places = [(0.0, 0.0), (metres(-75.0), 0.0), (metres(-75.0) + metres(interferer_dbm), 0.0)];
     let model = LogDistance { cca_mode: CcaMode::Energy, cca_threshold_dbm: -60.0, ..model };
     let mut air = Air::new(plain(model), &places, seed);
@@ -142,7 +144,7 @@ fn disturbed(model: LogDistance, interferer_dbm: f64, late: u64, seed: u64) -> V
 
 #[test]
 fn only_the_bits_under_interference_suffer() {
-    // SINR of 0.3 dB while they overlap, 20 dB and no error before.
+    // SINR of 0.3 dB while they overlap, and 20 dB without errors before.
     let wrong = Modulation::OQpsk.bit_error_rate(ratio(0.3));
     for late in [0, 1064, 2128, 3192, 4256] {
         let expected = (1.0 - wrong).powf(0.25 * (4256 - late) as f64);
@@ -174,7 +176,7 @@ fn quality_is_told() {
     let mut air = Air::new(plain(LogDistance::default()), &[(0.0, 0.0), (metres(-85.4), 0.0)], 1);
     air.send(0, 1, 50, 0).unwrap();
     let effects = air.finish();
-    // 10.1 dB over the noise, of 25.
+    // 10.1 dB above the noise, of 25.
     assert!(matches!(effects[0], Effect::Received { lqi: 103, rssi_dbm: Some(-85), .. }), "{effects:?}");
     assert!(matches!(effects[1], Effect::Done { outcome: Outcome::Acknowledged, .. }));
 }
@@ -185,15 +187,16 @@ fn quality_falls_with_interference() {
         [Effect::Received { lqi, tag: 0, .. }] => lqi,
         ref other => panic!("one frame arrives: {other:?}"),
     };
-    // -75 dBm over a noise of -95.5 alone, and with -85 dBm for all of the frame: 20.5 and 9.6 dB,
-    // of 25.
+    // -75 dBm against a noise of -95.5 dBm alone, and with -85 dBm for the whole frame: 20.5 and
+    // 9.6 dB, of 25.
     assert_eq!((lqi(-120.0, 0), lqi(-85.0, 0)), (209, 98));
     assert!((99..209).contains(&lqi(-85.0, 2128)), "half of it");
 }
 
 #[test]
 fn energies_add_up_to_a_busy_channel() {
-    // At station 0 each of the others is 1 dB below the threshold, both together 2 dB above it.
+    // At station 0 each of the others is 1 dB below the threshold, and both together are 2 dB above
+    // it.
     let far = metres(-78.0);
     for (others, busy) in [(1, false), (2, true)] {
         let model = LogDistance { cca_mode: CcaMode::Energy, ..LogDistance::default() };
@@ -209,7 +212,7 @@ fn energies_add_up_to_a_busy_channel() {
         });
         assert_eq!(air.radio.metrics(Station(0)).busy_ccas > 0, busy, "{others} others");
     }
-    // A carrier that can be decoded is enough where the mode says so.
+    // A decodable carrier is sufficient in these modes.
     for mode in [CcaMode::Carrier, CcaMode::EnergyOrCarrier] {
         let model = LogDistance { cca_mode: mode, ..LogDistance::default() };
         let mut air = Air::new(plain(model), &[(0.0, 0.0), (far, 0.0)], 1);

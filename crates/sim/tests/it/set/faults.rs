@@ -1,4 +1,4 @@
-//! Gateways die: as long as one lives, the file arrives.
+//! Gateways fail: as long as one is up, the file arrives.
 
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};
@@ -49,7 +49,7 @@ fn without_any_gateway_the_transfer_fails_and_says_how_far_it_got() {
         let paths = vec![path(64_000, 25, 0.0); random.range(1..=5) as usize];
         let mut run = Star { seed, ..Star::new(&paths, LENGTH) }.build();
         for gateway in run.gateways.clone() {
-            // Not even five such gateways are done by then.
+            // Even five such gateways are not finished by then.
             let at = Instant::ZERO + Duration::from_millis(random.range(0..=1_500));
             run.fault(at, Fault::NodeFails(gateway, failure(random)));
         }

@@ -21,15 +21,15 @@ fn mean_latency(paths: &[Path], seed: u64) -> f64 {
     total / RUNS as f64
 }
 
-/// How long SET takes through all gateways, as a multiple of what it takes through the best alone.
+/// Latency of SET through all gateways, as a multiple of its latency through the best one alone.
 fn against_the_best(seed: u64) -> f64 {
     let paths = network(seed);
     let best = paths.iter().map(|p| mean_latency(&[*p], seed)).fold(f64::MAX, f64::min);
     mean_latency(&paths, seed) / best
 }
 
-/// A short form: the campaign `set-random-networks` holds the full statement, with more networks,
-/// more runs of each and closer bounds. With so few runs a mean is rough, hence the room.
+/// A short form: the campaign `set-random-networks` tests the full statement, with more networks,
+/// more runs of each and closer bounds. With so few runs a mean is imprecise, hence the margin.
 #[test]
 fn several_gateways_are_no_slower_than_the_best_of_them() {
     let ratios: Vec<(u64, f64)> = (0..NETWORKS).map(|seed| (seed, against_the_best(seed))).collect();

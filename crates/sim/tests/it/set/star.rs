@@ -14,7 +14,7 @@ use anabranch_sim::routing::Metric;
 use anabranch_sim::sim::{Builder, Fault, Simulation};
 use bytes::Bytes;
 
-/// One gateway's links.
+/// The links of one gateway.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) wired_ms: u64,
@@ -27,7 +27,7 @@ pub(crate) fn path(rate: u64, wireless_ms: u64, loss: f64) -> Path {
     Path { wired_ms: 10, rate, wireless_ms, loss }
 }
 
-/// Everything that a star is made of.
+/// Parameters of a star.
 #[derive(Clone, Debug)]
 pub(crate) struct Star {
     pub(crate) paths: Vec<Path>,
@@ -50,7 +50,7 @@ pub(crate) fn file(length: usize) -> Bytes {
 }
 
 impl Star {
-    /// Today's SET over today's TCP.
+    /// Anabranch's SET over a present-day TCP.
     pub(crate) fn new(paths: &[Path], length: usize) -> Self {
         let wired = Config { mss: WIRED_MSS, timestamps: false, ..Config::default() };
         Self {
@@ -80,7 +80,7 @@ impl Star {
         }
     }
 
-    /// The paper's session set-up and TCP with today's striping.
+    /// The paper's session set-up and TCP with Anabranch's striping.
     pub(crate) fn lab(paths: &[Path], length: usize) -> Self {
         let paper = SenderConfig::paper();
         let set = SenderConfig { start: paper.start, ..SenderConfig::default() };
@@ -133,7 +133,7 @@ impl Star {
         Run { sim: None, builder: Some(builder), gateways, sender, node, file: self.file.clone() }
     }
 
-    /// Runs it to the end and returns the seconds from the request to the last octet in order.
+    /// Runs it to the end and returns the seconds from the request to the last byte in order.
     pub(crate) fn latency(&self) -> f64 {
         let mut run = self.build();
         run.go();

@@ -1,4 +1,4 @@
-//! How fast: what several gateways gain over one.
+//! Speed: the gain of several gateways over one.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,15 @@ fn equal_lossless_gateways_add_up() {
     }
 }
 
-/// The paper's TCP starts with one segment, which costs a file of this size dearly.
+/// The paper's TCP starts with one segment, which is expensive for a file of this size.
 #[test]
 fn three_gateways_gain_with_the_papers_tcp_too() {
     let gain = Star::lab(&usual(1), 129_000).latency() / Star::lab(&usual(3), 129_000).latency();
     assert!(gain >= 2.2, "{gain:.3} times as fast as one");
 }
 
-/// What three unequal gateways reach together, as a part of the sum of what each reaches alone.
+/// Throughput of three unequal gateways together, as a fraction of the sum of their single
+/// throughputs.
 fn share_of_the_sum(node_buffer: u32) -> f64 {
     let paths = [256_000, 128_000, 56_000].map(|rate| path(rate, 25, 0.0));
     let goodput = |paths: &[Path]| {
@@ -54,7 +55,7 @@ fn every_gateway_more_shortens_the_transfer() {
     }
 }
 
-/// What a plan over these gateways takes with such a node buffer.
+/// Latency of a plan over these gateways with this node buffer.
 fn latency(paths: &[Path], plan: Plan, length: usize, node_buffer: u32) -> f64 {
     let mut star = Star::new(paths, length);
     star.set.plan = plan;
@@ -64,8 +65,8 @@ fn latency(paths: &[Path], plan: Plan, length: usize, node_buffer: u32) -> f64 {
     star.latency()
 }
 
-/// What SET over all and over each gateway alone, and split TCP over each alone take with such a
-/// node buffer.
+/// Latency of SET over all gateways, the best of SET over each alone, and the best of split TCP
+/// over each alone, with this node buffer.
 fn against_each(paths: &[Path], length: usize, node_buffer: u32) -> (f64, f64, f64) {
     let latency = |paths: &[Path], plan| latency(paths, plan, length, node_buffer);
     let best = |plan| paths.iter().map(|p| latency(&[*p], plan)).fold(f64::MAX, f64::min);
@@ -75,12 +76,12 @@ fn against_each(paths: &[Path], length: usize, node_buffer: u32) -> (f64, f64, f
 #[test]
 fn a_slow_gateway_does_not_hold_up_a_fast_one() {
     // A slow start that overruns the fast gateway's queue of 100 packets costs more than the slow
-    // gateway brings, and how much depends on the burst: with RFC 5681 and RFC 6582 alone there is
-    // no SACK to repair it.
+    // gateway contributes. The cost depends on the burst: with RFC 5681 and RFC 6582 alone there is
+    // no SACK for recovery.
     let usual = [2, 3, 5].map(|fast| (256_000, fast, 1.02));
     let wide = [(256_000, 10), (10_000, 10), (256_000, 20), (256_000, 50), (100_000, 100)];
     let latency = |paths: &[Path], plan| latency(paths, plan, 3_000_000, 64_000);
-    // Most gateways stand in several pairs; alone they take the same in each.
+    // Most gateways are in several pairs; alone they take the same time in each.
     let mut alone = BTreeMap::new();
     let mut alone = |path: Path| {
         *alone
@@ -103,8 +104,8 @@ fn a_slow_gateway_does_not_hold_up_a_fast_one() {
     }
 }
 
-/// A gateway's TCP that had nothing to send until the next chunks came lost bursts of them, and
-/// took its path for a slow one: 1.74 times as long as split TCP at 10 Mbit/s.
+/// A gateway's TCP that was idle until the next chunks arrived lost bursts of them, and so its path
+/// was taken for a slow one: 1.74 times the latency of split TCP at 10 Mbit/s.
 #[test]
 fn a_long_file_fills_a_fast_path_as_a_plain_stream_does() {
     for rate in [5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000] {
@@ -129,7 +130,8 @@ fn a_node_buffer_of_a_few_segments_costs_no_more_than_split_tcp() {
     }
 }
 
-/// TCP on the wireless half waits longer than the stall time-out where a time-out follows another.
+/// TCP on the wireless half waits longer than the stall time-out when several time-outs follow each
+/// other.
 #[test]
 fn a_path_that_loses_a_fifth_delivers_and_the_sender_learns_of_it() {
     for seed in 1..=12 {

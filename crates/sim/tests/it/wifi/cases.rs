@@ -1,4 +1,4 @@
-//! Small cases of the MAC whose outcome is known to the microsecond.
+//! Small cases of the MAC with results known to the microsecond.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::wifi::{
@@ -12,7 +12,8 @@ pub(crate) fn micros(n: u64) -> Duration {
     Duration::from_micros(n)
 }
 
-/// Backoffs of 0 or 1 slots, so that times are nearly known; 2 Mbit/s, all else at 1.
+/// Backoffs of 0 or 1 slots, so that times are nearly known; data at 2 Mbit/s, all other frames at
+/// 1 Mbit/s.
 fn prompt() -> WifiConfig {
     let config = WifiConfig::dsss(100.0);
     WifiConfig { mac: MacConfig { cw_min: 1, cw_max: 1, ..config.mac }, ..config }
@@ -34,7 +35,7 @@ pub(crate) fn done(effects: &[Effect]) -> Vec<(u32, u64, Outcome, u8)> {
     effects.iter().filter_map(end).collect()
 }
 
-/// Frames on air: start and end in microseconds, kind, sender, Duration field.
+/// Transmissions: start and end in microseconds, kind, sender, Duration field.
 pub(crate) fn on_air(effects: &[Effect]) -> Vec<(u64, u64, FrameKind, u32, u64)> {
     let frame = |effect: &Effect| match *effect {
         Effect::Frame(AirFrame { start, end, kind, from, duration, .. }) => {
@@ -52,7 +53,8 @@ const PAIR: [(f64, f64); 2] = [(0.0, 0.0), (80.0, 0.0)];
 fn data_and_its_acknowledgement() {
     let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &PAIR, 1);
     dcf.wifi.show_frames();
-    // The channel has been clear for long: no backoff. 1000 octets take 192 + 4000 µs, the ACK 192 + 112.
+    // The channel has long been clear: no backoff. 1000 bytes take 192 + 4000 µs, the ACK
+    // 192 + 112.
     let effects = dcf.script(&[(1000, 0, Some(1), 1000)]);
     assert_eq!(on_air(&effects), [(1000, 5192, FrameKind::Data, 0, 314), (5202, 5506, FrameKind::Ack, 1, 0)]);
     assert_eq!(received(&effects), [(1, 0)]);
@@ -75,7 +77,7 @@ fn rts_and_cts_before_data() {
             (5878, 6182, FrameKind::Ack, 1, 0),
         ]
     );
-    // At the threshold there is none.
+    // At the threshold there is no RTS.
     let kinds: Vec<_> = frames[4..].iter().map(|f| f.2).collect();
     assert_eq!(kinds, [FrameKind::Data, FrameKind::Ack]);
     assert_eq!(done(&effects)[0], (0, 0, Outcome::Acknowledged, 1));
@@ -95,7 +97,7 @@ fn a_broadcast_is_slow_and_not_acknowledged() {
     else {
         panic!("it was received")
     };
-    // 281.8 mW at 100 m over two-ray ground: 24.5 + 10 log10(1.5^4 / 100^4) dBm.
+    // 281.8 mW at 100 m with two-ray ground: 24.5 + 10 log10(1.5^4 / 100^4) dBm.
     assert_eq!(*rssi_dbm, -48);
 }
 
@@ -104,7 +106,8 @@ fn a_channel_that_is_clear_for_less_than_difs_is_waited_for() {
     let places = [(0.0, 0.0), (80.0, 0.0), (0.0, 80.0)];
     let mut dcf = Dcf::new(prompt(), &places, 1);
     dcf.wifi.show_frames();
-    // The broadcast ends at 1992; 2 gets its frame 20 µs later, and sends when DIFS is over.
+    // The broadcast ends at 1992; station 2 gets its frame 20 µs later, and sends when DIFS has
+    // passed.
     let effects = dcf.script(&[(1000, 0, None, 100), (2012, 2, None, 100)]);
     assert_eq!(on_air(&effects)[1].0, 1992 + 50);
 }
@@ -127,7 +130,7 @@ fn a_busy_channel_is_followed_by_a_backoff() {
 
 #[test]
 fn a_backoff_freezes_and_goes_on_with_the_slots_that_are_left() {
-    // 0 and 1 send beside 2; 2 draws its backoff at 1500 and is held up by 1 in its midst.
+    // Stations 0 and 1 send next to 2; 2 draws its backoff at 1500, which is interrupted by 1.
     let places = [(0.0, 0.0), (80.0, 0.0), (0.0, 80.0)];
     let mut frozen = 0;
     for seed in 1..100 {
@@ -139,7 +142,7 @@ fn a_backoff_freezes_and_goes_on_with_the_slots_that_are_left() {
             on_air(&dcf.script(&frames))
         };
         let alone = slots(None)[1].0;
-        // 1 has a clear channel since 1992 + 50 and sends at once, if 2 is not on air.
+        // Station 1 has a clear channel since 1992 + 50 and sends immediately, unless 2 is sending.
         let at = 1992 + 50 + 110;
         if alone <= at + 20 {
             continue;
@@ -170,12 +173,12 @@ fn a_backoff_follows_each_frame() {
         gaps.push(frames[1].start.saturating_since(frames[0].end).as_nanos() / 1000 - 50);
     }
     assert!(gaps.iter().all(|us| us % 20 == 0 && *us <= 620) && gaps.iter().any(|us| *us > 500), "{gaps:?}");
-    // Long after, it is over, and so is the wait.
+    // Long after it, the backoff has ended.
     let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &PAIR, 1);
     dcf.wifi.show_frames();
     let effects = dcf.script(&[(1000, 0, None, 100), (9000, 0, None, 100)]);
     assert_eq!(on_air(&effects)[1].0, 9000);
-    // In ns-2 there is one before the first frame, too.
+    // In ns-2 there is also a backoff before the first frame.
     let config = WifiConfig::dsss(100.0);
     let config = WifiConfig { mac: MacConfig { first_access: FirstAccess::Backoff, ..config.mac }, ..config };
     let starts: Vec<u64> = (1..50)
@@ -190,7 +193,7 @@ fn a_backoff_follows_each_frame() {
 
 #[test]
 fn retries_end_at_the_limits() {
-    // Nobody is there: 7 attempts of a short frame, and 7 of an RTS.
+    // The destination does not exist: 7 attempts of a short frame, and 7 of an RTS.
     for (threshold, rts) in [(2347, 0), (0, 7)] {
         let mut dcf =
             Dcf::new(WifiConfig::dsss(100.0).with_rts_threshold(threshold), &[(0.0, 0.0), (150.0, 0.0)], 1);
@@ -199,7 +202,7 @@ fn retries_end_at_the_limits() {
         let metrics = dcf.wifi.metrics(Station(0));
         assert_eq!((metrics.rts, metrics.transmissions, metrics.no_ack), (rts, 7 - rts, 1));
     }
-    // The CTS comes, the data is lost: 4 attempts.
+    // The CTS arrives, the data is lost: 4 attempts.
     let mut dcf = Dcf::new(WifiConfig::dsss(100.0).with_rts_threshold(0), &PAIR, 1);
     dcf.wifi.show_frames();
     dcf.timer(micros(1700), 0);
@@ -209,7 +212,7 @@ fn retries_end_at_the_limits() {
     dcf.run(Instant::FAR_FUTURE, |dcf, happening| {
         let Happening::Effect(effect) = happening else { return };
         if let Effect::Frame(AirFrame { kind, .. }) = effect {
-            // The link loses what follows a CTS, and nothing else.
+            // The link loses the frame after a CTS, and nothing else.
             lose = kind == FrameKind::Cts;
             dcf.wifi.set_loss(Station(0), Station(1), if lose { 1.0 } else { 0.0 });
         }
@@ -222,8 +225,8 @@ fn retries_end_at_the_limits() {
 
 #[test]
 fn a_cts_resets_the_short_retry_count() {
-    // Six RTS are lost, the seventh brings a CTS, the data is lost; six more RTS are lost: 12 short
-    // failures, never 7 in a row.
+    // Six RTS are lost, the seventh gets a CTS, the data is lost; six more RTS are lost: 12 short
+    // failures, but never 7 in a row.
     let mut dcf = Dcf::new(WifiConfig::dsss(100.0).with_rts_threshold(0), &PAIR, 1);
     dcf.wifi.show_frames();
     dcf.wifi.set_loss(Station(0), Station(1), 1.0);
@@ -247,8 +250,8 @@ fn a_cts_resets_the_short_retry_count() {
 
 #[test]
 fn windows_double_up_to_the_greatest() {
-    // 7 attempts to nobody: gaps are the time-out, 222 µs, and up to 63, 127, 255, 511, 1023, 1023
-    // slots.
+    // 7 attempts without an answer: gaps are the time-out, 222 µs, plus up to 63, 127, 255, 511,
+    // 1023, 1023 slots.
     let mut most = [0; 6];
     for seed in 1..300 {
         let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &[(0.0, 0.0), (150.0, 0.0)], seed);
@@ -330,7 +333,7 @@ fn what_cannot_be_sent_is_refused() {
     for range in [0.0, -5.0, f64::NAN] {
         assert!(Wifi::new(WifiConfig::dsss(range), &[], stream).is_err());
     }
-    // Events that nobody has set are void.
+    // Events that were never scheduled are void.
     let mut wifi = Wifi::new(WifiConfig::dsss(100.0), &[Position::default()], stream).unwrap();
     let mut agenda = anabranch_sim::event::Agenda::default();
     wifi.handle_event(Instant::ZERO, 5, 0, 0, &mut agenda);
@@ -351,7 +354,7 @@ fn a_station_that_goes_down_breaks_off() {
     let mut effects = Vec::new();
     dcf.run(Instant::FAR_FUTURE, |dcf, happening| match happening {
         Happening::Timer(0) => {
-            // 2 waits for the end of the frame, which comes sooner than it thinks.
+            // Station 2 waits for the end of the frame, which is earlier than expected.
             dcf.send(2, Some(1), 100, 6).unwrap();
             dcf.set_up(0, false);
             while let Some(effect) = dcf.wifi.poll_effect() {

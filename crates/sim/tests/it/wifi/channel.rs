@@ -1,4 +1,4 @@
-//! What stations do to each other: NAV, hidden terminals, EIFS, capture.
+//! Interaction of stations: NAV, hidden terminals, EIFS, capture.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::wifi::{Eifs, FrameKind, Locking, MacConfig, Outcome, Station, Thresholds, WifiConfig};
@@ -6,7 +6,7 @@ use anabranch_sim::wifi::{Eifs, FrameKind, Locking, MacConfig, Outcome, Station,
 use super::cases::{done, on_air, received};
 use crate::dcf::{Dcf, Flow, Traffic, after};
 
-/// Stations are sensed no farther than they are received.
+/// The carrier sense range equals the reception range.
 fn short_sighted(range: f64) -> WifiConfig {
     let config = WifiConfig::dsss(range);
     let propagation = Thresholds { carrier_sense_range: range, ..config.propagation };
@@ -26,18 +26,18 @@ fn frames_that_overlap_are_lost() {
 
 #[test]
 fn a_nav_is_respected() {
-    // 2 does not hear 0, but the CTS of 1.
+    // Station 2 does not hear 0, but the CTS of 1.
     let mut dcf = Dcf::new(short_sighted(100.0).with_rts_threshold(0), &HIDDEN, 1);
     dcf.wifi.show_frames();
     // RTS 1000 to 1352, CTS 1362 to 1666, data 1676 to 5868, ACK 5878 to 6182. At 3000 the channel
-    // is clear at 2.
+    // is clear at station 2.
     let effects = dcf.script(&[(1000, 0, Some(1), 1000), (3000, 2, None, 100)]);
     let frames = on_air(&effects);
     let last = frames.last().unwrap();
     assert_eq!((last.2, last.3), (FrameKind::Data, 2));
     assert!(last.0 >= 6182 + 50 && (last.0 - 6182 - 50).is_multiple_of(20), "{last:?}");
     assert_eq!(done(&effects)[0], (0, 0, Outcome::Acknowledged, 1));
-    // Without RTS and CTS there is no NAV, and the two collide.
+    // Without RTS and CTS there is no NAV, and the two frames collide.
     let mut dcf = Dcf::new(short_sighted(100.0), &HIDDEN, 1);
     dcf.script(&[(1000, 0, Some(1), 1000), (3000, 2, None, 100)]);
     assert_eq!(dcf.wifi.metrics(Station(1)).collisions, 2);
@@ -45,7 +45,7 @@ fn a_nav_is_respected() {
 
 #[test]
 fn a_station_with_a_nav_answers_no_rts() {
-    // 3 beyond 2: its RTS finds 2 with the NAV of 1's CTS.
+    // Station 3 is behind 2: its RTS finds 2 with the NAV of 1's CTS.
     let places = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0), (270.0, 0.0)];
     let mut dcf = Dcf::new(short_sighted(100.0).with_rts_threshold(0), &places, 1);
     let effects = dcf.script(&[(1000, 0, Some(1), 2000), (3000, 3, Some(2), 1000)]);
@@ -56,8 +56,8 @@ fn a_station_with_a_nav_answers_no_rts() {
     assert!(ends[1].3 > 1, "{ends:?}");
 }
 
-/// Both sides of a receiver at 2 Mbit/s, 1500 octets, 25 frames/s each: how many arrive, and how
-/// often each is sent.
+/// Two senders on both sides of a receiver at 2 Mbit/s, 1500 bytes, 25 frames/s each: the fraction
+/// that arrives, and the number of transmissions of each frame.
 fn two_senders(config: WifiConfig, metres: f64) -> (f64, f64) {
     let places = [(0.0, 0.0), (-metres, 0.0), (metres, 0.0)];
     let mut dcf = Dcf::new(config, &places, 1);
@@ -88,8 +88,8 @@ fn hidden_terminals_are_what_rts_and_cts_are_for() {
 
 #[test]
 fn the_first_frame_survives_one_that_is_ten_times_weaker() {
-    // Over two-ray ground power falls with d^4 beyond 86 m: a ratio of 10 is one of 1.78 in
-    // distance.
+    // With two-ray ground, power falls with d^4 beyond 86 m: a power ratio of 10 is a distance
+    // ratio of 1.78.
     for (interferer, survives) in [(200.0, true), (170.0, false), (100.0, false)] {
         for (first, second) in [(0, 2), (2, 0)] {
             let mut config = WifiConfig::dsss(220.0);
@@ -114,7 +114,7 @@ fn the_first_frame_survives_one_that_is_ten_times_weaker() {
 
 #[test]
 fn a_strong_frame_amid_a_signal_that_is_only_sensed() {
-    // 2 is sensed at 1, but not received; 0 is far stronger, and begins in its midst.
+    // Station 2 is sensed at 1, but not received; 0 is far stronger, and begins during 2's frame.
     let base = WifiConfig::dsss(100.0);
     for (locking, expected) in [(Locking::Strong, 1), (Locking::First, 0)] {
         let propagation = Thresholds { locking, carrier_sense_range: 150.0, ..base.propagation };
@@ -126,7 +126,7 @@ fn a_strong_frame_amid_a_signal_that_is_only_sensed() {
     }
 }
 
-/// 0 and 2 collide at 1; 3 hears 0 alone, or both.
+/// Stations 0 and 2 collide at 1; 3 hears only 0, or both.
 #[test]
 fn eifs_follows_a_frame_in_error() {
     for (eifs, wait) in [(Eifs::Off, 50), (Eifs::Frames, 364), (Eifs::Signals, 414)] {
@@ -136,7 +136,7 @@ fn eifs_follows_a_frame_in_error() {
         for seed in 1..20 {
             let mut dcf = Dcf::new(WifiConfig { mac, ..base }, &HIDDEN, seed);
             dcf.wifi.show_frames();
-            // Both end at 192 + 4000 at least; 1 gets its frame while they are on air.
+            // Both end at 192 + 4000 at the earliest; 1 gets its frame during them.
             let effects = dcf.script(&[(0, 0, None, 500), (1000, 2, None, 500), (2000, 1, None, 100)]);
             let frames = on_air(&effects);
             gaps.push(frames[2].0 - frames[1].1);
@@ -145,8 +145,8 @@ fn eifs_follows_a_frame_in_error() {
     }
 }
 
-/// PHY-RXSTART.indication comes with a good PLCP header; without it a station has only sensed that
-/// the channel was busy.
+/// PHY-RXSTART.indication follows a correct PLCP header; without it a station has only sensed a
+/// busy channel.
 #[test]
 fn eifs_needs_a_plcp_header() {
     let gap = |eifs, places: &[(f64, f64)], second: u64| {
@@ -170,8 +170,8 @@ fn eifs_needs_a_plcp_header() {
         let gap = gap(eifs, &HIDDEN, second);
         assert!(gap == wait || gap == wait + 20, "{eifs:?}, {second} µs apart: {gap}");
     }
-    // 1 receives the frame of 0, which is close, in spite of that of 2, which ends later and which
-    // it never followed.
+    // Station 1 receives the frame of 0, which is close, in spite of that of 2, which ends later
+    // and on which it never locked.
     let captured = [(0.0, 0.0), (10.0, 0.0), (105.0, 0.0)];
     for second in [0, 100, 1000] {
         let gap = gap(Eifs::Frames, &captured, second);
@@ -181,13 +181,13 @@ fn eifs_needs_a_plcp_header() {
 
 #[test]
 fn a_good_frame_ends_eifs() {
-    // 1 hears the collision of 0 and 2, then a good frame of 3; it waits for DIFS only.
+    // Station 1 hears the collision of 0 and 2, then a correct frame of 3; it waits for DIFS only.
     let places = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0), (90.0, 50.0)];
     let base = short_sighted(100.0);
     let mac = MacConfig { cw_min: 1, cw_max: 1, ..base.mac };
     let mut dcf = Dcf::new(WifiConfig { mac, ..base }, &places, 1);
     dcf.wifi.show_frames();
-    // 3 senses neither 0 (103 m) nor 2; its frame begins when both are over.
+    // Station 3 senses neither 0 (103 m) nor 2; its frame begins when both have ended.
     let effects =
         dcf.script(&[(0, 0, None, 500), (1000, 2, None, 500), (5300, 3, None, 100), (5400, 1, None, 100)]);
     let frames = on_air(&effects);
@@ -198,8 +198,8 @@ fn a_good_frame_ends_eifs() {
 
 #[test]
 fn eifs_is_waited_for_once() {
-    // 1 hears the collision of 0 and 2. Long after EIFS is over, 3 sends, which 1 senses and cannot
-    // receive.
+    // Station 1 hears the collision of 0 and 2. Long after the end of EIFS, 3 sends a frame that 1
+    // senses but cannot receive.
     let places = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0), (90.0, 140.0)];
     for (eifs, wait) in [(Eifs::Frames, 50), (Eifs::Off, 50)] {
         let base = WifiConfig::dsss(100.0);
@@ -222,8 +222,8 @@ fn eifs_is_waited_for_once() {
 
 #[test]
 fn stations_that_start_within_a_slot_collide() {
-    // 0 and 2 hear each other. Frames that come less than a slot apart collide at 1; a slot apart
-    // they do not.
+    // Stations 0 and 2 hear each other. Frames that begin less than a slot apart collide at 1;
+    // frames a slot apart do not.
     let places = [(0.0, 0.0), (40.0, 0.0), (80.0, 0.0)];
     for (gap, survives) in [(0, false), (19, false), (20, true)] {
         let mut dcf = Dcf::new(WifiConfig::dsss(100.0), &places, 1);

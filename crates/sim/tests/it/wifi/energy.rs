@@ -1,4 +1,4 @@
-//! Energy by state, and its end.
+//! Energy by state, and the end of the energy.
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::wifi::{AirFrame, Effect, Outcome, PowerConfig, SendError, Station, WifiConfig};
@@ -12,8 +12,8 @@ fn ns2_counts_the_time_on_air_at_both_ends() {
         Dcf::new(WifiConfig::dsss(100.0), &[(0.0, 0.0), (80.0, 0.0), (150.0, 0.0), (500.0, 0.0)], 1);
     dcf.script(&[(1000, 0, Some(1), 1000)]);
     let now = after(Duration::from_secs(1));
-    // Data of 4192 µs, an acknowledgement of 304 µs: all within 220 m spend both, whoever they are
-    // for.
+    // Data of 4192 µs, an acknowledgement of 304 µs: all stations within 220 m use energy for both,
+    // whatever the destination.
     for (station, joules) in [(0, 0.2818 * 4496e-6), (1, 0.2818 * 4496e-6), (2, 0.2818 * 4496e-6), (3, 0.0)] {
         let spent = dcf.wifi.energy_j(now, Station(station));
         assert!((spent - joules).abs() < 1e-12, "{station}: {spent} J");
@@ -26,7 +26,7 @@ fn ns2_counts_the_time_on_air_at_both_ends() {
 
 #[test]
 fn a_station_without_energy_is_down_for_good() {
-    // Enough for 10 frames of 4192 µs and as many acknowledgements.
+    // Enough for 10 frames of 4192 µs and 10 acknowledgements.
     let joules = 0.2818 * 10.0 * 4496e-6;
     let config = WifiConfig { initial_energy_j: Some(joules), ..WifiConfig::dsss(100.0) };
     let mut dcf = Dcf::new(config, &row(1, 80.0), 1);
@@ -37,7 +37,7 @@ fn a_station_without_energy_is_down_for_good() {
         let Happening::Effect(effect) = happening else { return };
         effects.push(effect);
         if let Effect::Done { tag, outcome: Outcome::Acknowledged, .. } = effect {
-            // The last one may find the station gone.
+            // The last one may find the station down.
             let _ = dcf.send(0, Some(1), 1000, tag + 1);
         }
     });
@@ -59,7 +59,7 @@ fn idling_can_be_what_it_costs() {
     let config = WifiConfig { power, initial_energy_j: Some(1.0), ..WifiConfig::dsss(100.0) };
     let mut dcf = Dcf::new(config, &row(1, 80.0), 1);
     assert!((dcf.wifi.energy_j(after(Duration::from_secs(1)), Station(1)) - 0.5).abs() < 1e-12);
-    // At 3 s both have none left; that is found out when the frame is on air.
+    // At 3 s both have used up their energy, which is detected when the frame is sent.
     let effects = dcf.script(&[(3_000_000, 0, None, 1000)]);
     assert_eq!(effects.iter().filter(|e| matches!(e, Effect::Exhausted { .. })).count(), 2);
     assert_eq!(done(&effects), [(0, 0, Outcome::Down, 0)]);

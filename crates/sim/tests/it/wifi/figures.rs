@@ -1,4 +1,4 @@
-//! Figures against closed forms.
+//! Throughput compared with closed forms.
 
 use anabranch_core::time::Duration;
 use anabranch_model::dcf::{self, Backoff, Exchange, Times};
@@ -6,7 +6,7 @@ use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, WifiConfig};
 
 use crate::dcf::{Dcf, after, row, star};
 
-/// 1000 octets of payload in an MPDU: 24 of header, 4 of FCS.
+/// 1000 bytes of payload in an MPDU: 24 of header, 4 of FCS.
 const MPDU: u16 = 1028;
 const PAYLOAD_BITS: f64 = 8000.0;
 
@@ -25,7 +25,7 @@ fn exchange(config: &WifiConfig) -> Exchange {
     if config.mac.rts_threshold == 0 { Exchange::rts_cts(&times) } else { Exchange::basic(&times) }
 }
 
-/// Payload in bit/s, of n senders around a receiver that is in the same place for all.
+/// Payload in bit/s of n senders at equal distance around a receiver.
 fn saturated(config: WifiConfig, n: u32, seconds: u64) -> f64 {
     let mut dcf = Dcf::new(config, &star(n as usize, 20.0), 1);
     let senders: Vec<u32> = (1..=n).collect();
@@ -44,8 +44,8 @@ fn with_eifs(config: WifiConfig, eifs: Eifs) -> WifiConfig {
     WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config }
 }
 
-/// Within 3 % at all rates, with EIFS too: of frames that begin in one slot no station gets a PLCP
-/// header.
+/// Within 3 % at all rates, also with EIFS: of frames that begin in the same slot no station
+/// receives a PLCP header.
 #[test]
 fn saturation_is_that_of_bianchi() {
     for rate in [Rate::Mbps1, Rate::Mbps2, Rate::Mbps11] {
@@ -62,8 +62,8 @@ fn saturation_is_that_of_bianchi() {
     }
 }
 
-/// In ns-2 a collision is longer for those that did not collide, by 364 µs, which is most where
-/// frames are short.
+/// In ns-2 a collision lasts 364 µs longer for stations that were not part of it, which matters
+/// most for short frames.
 #[test]
 fn eifs_after_all_signals_takes_its_share() {
     let config = WifiConfig::dsss(100.0).with_data_rate(Rate::Mbps11);
@@ -73,7 +73,7 @@ fn eifs_after_all_signals_takes_its_share() {
     assert!(slow.abs() < 0.03, "{slow}");
 }
 
-/// One sender: DIFS, 15.5 slots, data, SIFS, ACK.
+/// A single sender: DIFS, 15.5 slots, data, SIFS, ACK.
 #[test]
 fn one_sender_reaches_the_sum_by_hand() {
     let microseconds = |data: f64| 50.0 + 15.5 * 20.0 + data + 10.0 + 304.0;
@@ -87,16 +87,16 @@ fn one_sender_reaches_the_sum_by_hand() {
         let by_hand = PAYLOAD_BITS / microseconds(data) * 1e6;
         let basic = saturated(config, 1, 60);
         assert!((basic / by_hand - 1.0).abs() < 0.01, "{rate:?}: {basic} against {by_hand} bit/s");
-        // RTS, SIFS, CTS, SIFS more.
+        // Plus RTS, SIFS, CTS, SIFS.
         let by_hand = PAYLOAD_BITS / (microseconds(data) + 352.0 + 10.0 + 304.0 + 10.0) * 1e6;
         let rts = saturated(config.with_rts_threshold(0), 1, 60);
         assert!((rts / by_hand - 1.0).abs() < 0.01, "{rate:?}: {rts} against {by_hand} bit/s with RTS");
     }
 }
 
-/// Stations 80 m apart that receive 100 m and sense 220 m: 1, 1/2, 1/3 and about 1/4, of which the
-/// last is known to be less in practice (Li et al., "Capacity of Ad Hoc Wireless Networks", MobiCom
-/// 2001: 1/4 at best, 1/7 measured).
+/// Stations 80 m apart with a range of 100 m and a carrier sense range of 220 m: 1, 1/2, 1/3 and
+/// about 1/4. The last is known to be less in practice (Li et al., "Capacity of Ad Hoc Wireless
+/// Networks", MobiCom 2001: 1/4 at best, 1/7 measured).
 #[test]
 fn throughput_falls_with_each_hop() {
     for rts_threshold in [2347, 0] {

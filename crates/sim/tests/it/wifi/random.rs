@@ -1,4 +1,4 @@
-//! What must hold whatever happens.
+//! Invariants under random load.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use anabranch_sim::wifi::{AirFrame, Effect, FrameKind, PowerConfig, Rate, SendEr
 
 use crate::dcf::{Dcf, Happening, after, scattered};
 
-/// What a network of a seed is like: its config and where its stations are.
+/// The network of a seed: its configuration and the positions of its stations.
 fn network(seed: u64) -> (WifiConfig, Vec<(f64, f64)>) {
     let mut draw = Stream::new(seed, 0, "test", "network");
     let base = if draw.bernoulli(0.5) { WifiConfig::dsss(100.0) } else { WifiConfig::ns2(100.0) };
@@ -22,8 +22,8 @@ fn network(seed: u64) -> (WifiConfig, Vec<(f64, f64)>) {
     (config, scattered(12, 300.0, 200.0, seed))
 }
 
-/// Stations send to each other and to all as fast as they can, and go down and up, for two seconds,
-/// and then no more.
+/// Stations send to each other and to all as fast as they can, and go down and up, for two seconds;
+/// then they stop.
 fn run(config: WifiConfig, places: &[(f64, f64)], seed: u64) -> (Dcf, Vec<Effect>) {
     let mut dcf = Dcf::new(config, places, seed);
     dcf.wifi.show_frames();
@@ -87,8 +87,8 @@ fn each_frame_has_one_end_and_each_arrival_a_frame() {
         assert!(offered > 100, "seed {seed}: {offered}");
         assert_eq!(done.len() as u64, offered, "seed {seed}");
         assert!(done.values().all(|&n| n == 1), "seed {seed}");
-        // A duplicate can pass only where another frame of its sender came between; there is one at
-        // a time.
+        // A duplicate could pass only if another frame of its sender came in between; a station
+        // sends one frame at a time.
         assert!(arrived.values().all(|&n| n == 1), "seed {seed}");
         assert!(arrived.keys().all(|(tag, _)| on_air.contains_key(tag)), "seed {seed}");
         assert_eq!(offered, sum(|m| m.acknowledged + m.broadcast + m.no_ack + m.down), "seed {seed}");

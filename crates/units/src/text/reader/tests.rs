@@ -1,4 +1,4 @@
-//! Beside TOML's own deserialiser.
+//! Comparison with the deserialiser of the `toml` crate.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ enum Either {
 fn both(text: &str) -> (Result<String>, Result<String>) {
     let said = Text::new("text", text);
     let tree = said.tree().expect("TOML");
-    // Values borrow from the text; their text does not.
+    // Values borrow from the text, so they are compared as JSON.
     let shown = |value: Everything<'_>| serde_json::to_string(&value).expect("JSON");
     let theirs = Everything::deserialize(toml::Deserializer::from(tree.clone())).map(shown);
     (read_tree(&tree).map(shown), theirs.map_err(ReadError::from))
@@ -139,7 +139,8 @@ fn errors_stand_where_those_of_toml_do() {
     }
 }
 
-/// TOML's deserialiser reads a list as a struct, and no number of more than 64 bits either.
+/// Inputs that only this deserialiser refuses, or refuses with another message: the `toml` crate
+/// reads a list as a struct, for example.
 #[test]
 fn what_is_refused_here_alone_or_in_other_words() {
     for (text, message, span) in [
@@ -152,7 +153,7 @@ fn what_is_refused_here_alone_or_in_other_words() {
     ] {
         let (ours, theirs) = both(text);
         let error = ours.expect_err(text);
-        // They read it, or say so in other words.
+        // The `toml` crate accepts the text, or has another message.
         assert_ne!(theirs.err().map(|theirs| theirs.message), Some(error.message.clone()), "{text}");
         assert_eq!((error.message.as_str(), error.span), (message, Some(span)), "{text}");
     }

@@ -1,11 +1,11 @@
-//! The round trip without a queue: the least of ten seconds, for which ProbeRTT empties the queue
-//! after five seconds without a lower one.
+//! The round-trip time without a queue: the minimum of ten seconds. ProbeRTT empties the queue
+//! after five seconds without a lower value.
 
 use super::{Bbr, PROBE_RTT_CWND_GAIN, State};
 use crate::tcp::congestion::RateSample;
 use crate::time::{Duration, Instant};
 
-/// The two filters, and when ProbeRTT ends.
+/// The two filters, and the end of ProbeRTT.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MinRtt {
     /// BBR.min_rtt and BBR.min_rtt_stamp.
@@ -29,7 +29,7 @@ impl MinRtt {
         self.value
     }
 
-    /// The connection begins; what the handshake has shown stands for the first samples.
+    /// Starts the filters. The round-trip time of the handshake serves until the first samples.
     pub(super) fn begin(&mut self, now: Instant, srtt: Option<Duration>) {
         (self.stamp, self.probe_stamp) = (now, now);
         self.value = srtt.or(self.value);
@@ -56,6 +56,7 @@ impl Bbr {
     /// UpdateMinRTT() and CheckProbeRTT().
     pub(super) fn check_probe_rtt(&mut self, now: Instant, sample: &RateSample) {
         self.min_rtt.update(now, sample);
+        // After an idle time the queue of this flow is empty anyway, so ProbeRTT is not necessary.
         if self.state != State::ProbeRtt && self.min_rtt.expired && !self.min_rtt.idle_restart {
             self.state = State::ProbeRtt;
             self.save_cwnd();
@@ -73,7 +74,7 @@ impl Bbr {
         self.bdp_multiple(self.bw, PROBE_RTT_CWND_GAIN).max(self.min_pipe_cwnd())
     }
 
-    /// HandleProbeRTT(). That samples are marked as limited is asked for by `limits_itself`.
+    /// HandleProbeRTT(). `limits_itself` marks the samples as application-limited.
     fn handle_probe_rtt(&mut self, now: Instant) {
         if self.min_rtt.done_at.is_none() {
             if self.in_flight <= self.probe_rtt_cwnd() {
@@ -102,6 +103,7 @@ impl Bbr {
     fn exit_probe_rtt(&mut self, now: Instant) {
         self.bounds.reset_short_term();
         if self.full.reached {
+            // The queue is already empty, so DOWN ends at once.
             self.start_down(now);
             self.start_cruise();
         } else {

@@ -1,10 +1,10 @@
-//! What BBR knows of the rate of the path, of acknowledgements in bunches, and of losses.
+//! BBR's model of the delivery rate, of aggregated acknowledgements, and of losses.
 
 use super::{Bbr, UNBOUNDED, percent};
 use crate::tcp::congestion::RateSample;
 use crate::time::Instant;
 
-/// BBR.max_bw: the largest sample of this ProbeBW cycle and of the one before.
+/// BBR.max_bw: the largest sample of the current and the previous ProbeBW cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxBandwidth {
     before: u64,
@@ -12,20 +12,20 @@ pub(super) struct MaxBandwidth {
 }
 
 impl MaxBandwidth {
-    /// Bytes per second.
+    /// The bandwidth in bytes per second.
     pub(super) fn value(&self) -> u64 {
         self.before.max(self.now)
     }
 
-    /// UpdateMaxBw(): a sample that the application has limited counts if it is larger all the
-    /// same.
+    /// UpdateMaxBw(): an application-limited sample is a lower bound, so it counts only if it is
+    /// larger.
     pub(super) fn update(&mut self, sample: &RateSample) {
         if sample.delivery_rate > 0 && (sample.delivery_rate >= self.value() || !sample.app_limited) {
             self.now = self.now.max(sample.delivery_rate);
         }
     }
 
-    /// AdvanceMaxBwFilter(). A cycle without a sample forgets nothing.
+    /// AdvanceMaxBwFilter(). A cycle without a sample keeps the old value.
     pub(super) fn advance(&mut self) {
         if self.now > 0 {
             (self.before, self.now) = (self.now, 0);
@@ -33,7 +33,7 @@ impl MaxBandwidth {
     }
 }
 
-/// What is thought to be safe; all of them infinite at first.
+/// Bounds of the model; all are infinite at first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) bw_shortterm: u64,
@@ -53,7 +53,7 @@ impl Bounds {
         (self.bw_shortterm, self.inflight_shortterm) = (u64::MAX, UNBOUNDED);
     }
 
-    /// At least what they were.
+    /// Raises each bound to at least its value in `prior`.
     pub(super) fn raise(&mut self, prior: &Self) {
         self.bw_shortterm = self.bw_shortterm.max(prior.bw_shortterm);
         self.inflight_shortterm = self.inflight_shortterm.max(prior.inflight_shortterm);
@@ -61,7 +61,7 @@ impl Bounds {
     }
 }
 
-/// Losses, and what the path has delivered in the round trip in which they were found.
+/// Losses, and the data delivered in the round trip in which they were found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signals {
     pub(super) bw_latest: u64,
@@ -86,10 +86,10 @@ impl Signals {
     }
 }
 
-/// Whether more is delivered the faster data is sent.
+/// Detection of a full pipe: the delivery rate no longer grows with the sending rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// BBR.full_bw_reached: it was so at some time.
+    /// BBR.full_bw_reached: the pipe was full at least once.
     pub(super) reached: bool,
     /// BBR.full_bw_now.
     pub(super) now: bool,
@@ -107,7 +107,7 @@ impl FullPipe {
 
     /// CheckFullBWReached().
     pub(super) fn check(&mut self, round_start: bool, sample: &RateSample) {
-        // A sample without a rate says nothing of the pipe.
+        // A sample without a rate carries no information about the pipe.
         if self.now || !round_start || sample.app_limited || sample.delivery_rate == 0 {
             return;
         }
@@ -120,14 +120,15 @@ impl FullPipe {
     }
 }
 
-/// BBR.extra_acked: bytes acknowledged in a bunch beyond what the rate explains.
+/// BBR.extra_acked: bytes of aggregated acknowledgements beyond what the rate explains.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     /// BBR.extra_acked_interval_start.
     start: Instant,
     /// BBR.extra_acked_delivered.
     delivered: u64,
-    /// The most of these round trips and of the ones before, which begin at `round`.
+    /// Maximum of the current and of the previous half of the filter; the current one begins at
+    /// `round`.
     now: u32,
     before: u32,
     round: u64,
@@ -160,7 +161,8 @@ impl Aggregation {
         self.delivered += u64::from(sample.newly_acked);
         extra += u64::from(sample.newly_acked);
         let (round, full) = progress;
-        // In Startup one round trip is remembered, later ten of them: this half and the one before.
+        // Startup remembers one round trip; later the filter covers ten: this half and the previous
+        // one.
         let half = if full { EXTRA_ACKED_FILTER_LEN / 2 } else { 1 };
         if round >= self.round + half {
             self.before = if full { self.now } else { 0 };
@@ -189,6 +191,7 @@ impl Bbr {
         if !self.signals.loss_round_start {
             return;
         }
+        // While probing, losses adapt the long-term bound instead.
         if self.signals.is_loss_in_round && !self.is_probing() {
             self.lower_bounds();
         }
@@ -210,7 +213,7 @@ impl Bbr {
     }
 }
 
-/// Bytes in flight or delivered in a round trip.
+/// A volume in flight or delivered in one round trip, below the value that stands for infinity.
 fn volume(bytes: u64) -> u32 {
     bytes.min(u64::from(UNBOUNDED - 1)) as u32
 }

@@ -1,12 +1,12 @@
-//! ProbeBW: DOWN empties the queue, CRUISE sends as fast as the path delivers, REFILL fills the
-//! pipe, and UP looks for more.
+//! ProbeBW: DOWN empties the queue, CRUISE sends at the delivery rate, REFILL fills the pipe, and
+//! UP looks for more bandwidth.
 
 use super::model::BETA;
 use super::{Bbr, State, UNBOUNDED, is_too_high, percent};
 use crate::tcp::congestion::RateSample;
 use crate::time::{Duration, Instant};
 
-/// Where a cycle stands.
+/// State of a ProbeBW cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Probe {
     acks: AckPhase,
@@ -30,7 +30,7 @@ pub(super) struct Probe {
     precautionary: bool,
 }
 
-/// BBR.ack_phase: what the acknowledgements that come say of probing.
+/// BBR.ack_phase: relation of arriving acknowledgements to the probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum AckPhase {
     #[default]
@@ -55,6 +55,7 @@ impl Bbr {
 
     /// PickProbeWait().
     fn pick_probe_wait(&mut self) {
+        // Random waits keep flows that share a bottleneck from probing at the same time.
         self.probe.rounds = self.random_below(2) as u32;
         self.probe.wait = Duration::from_secs(2) + Duration::from_micros(self.random_below(1_000_000));
     }
@@ -83,7 +84,7 @@ impl Bbr {
         self.raise_slope();
     }
 
-    /// ProbeRTT begins: what comes in says no more of the probe.
+    /// Called when ProbeRTT begins: arriving samples no longer belong to the probe.
     pub(super) fn stop_probing(&mut self) {
         self.probe.acks = AckPhase::Stopping;
         self.start_round();
@@ -124,7 +125,8 @@ impl Bbr {
     }
 
     /// IsTimeToProbeBW(): after two to three seconds, or after the round trips in which a Reno flow
-    /// would have grown as much.
+    /// would have grown by as much. The latter keeps the coexistence with Reno fair at small
+    /// windows.
     fn is_time_to_probe(&self, now: Instant) -> bool {
         let reno = (self.target_inflight() / self.mss).min(MOST_ROUNDS);
         now > self.probe.stamp + self.probe.wait || self.probe.rounds >= reno
@@ -143,7 +145,7 @@ impl Bbr {
             return true;
         }
         if sample.cwnd_limited && self.cwnd >= self.bounds.inflight_longterm {
-            // The bound hides what the path can do.
+            // The bound hides the capacity of the path, so the pipe is not known to be full.
             self.full.reset(sample.delivery_rate);
             return false;
         }
@@ -187,7 +189,7 @@ impl Bbr {
         }
     }
 
-    /// AdaptLongTermModel(): true if the state has changed.
+    /// AdaptLongTermModel(); returns whether the state has changed.
     fn adapt_long_term_model(&mut self, sample: &RateSample) -> bool {
         if self.probe.acks == AckPhase::Starting && self.round.start {
             self.probe.acks = AckPhase::Feedback;
@@ -196,6 +198,8 @@ impl Bbr {
             self.probe.is_sample = false;
             self.probe.acks = AckPhase::Init;
             if self.is_in_probe_bw() {
+                // An application-limited cycle does not show the bandwidth, so it must not expire
+                // the maximum.
                 if !sample.app_limited {
                     self.max_bw.advance();
                 }
@@ -223,8 +227,10 @@ impl Bbr {
     /// HandleInflightTooHigh().
     pub(super) fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: u32, app_limited: bool) {
         self.probe.too_high = true;
-        // Once for each probe.
+        // React only once per probe.
         self.probe.is_sample = false;
+        // An application-limited sample does not show the capacity. One probe reduces the bound at
+        // most to BBR.Beta of the target.
         if !app_limited {
             let least = percent(self.target_inflight().into(), BETA) as u32;
             self.bounds.inflight_longterm = tx_in_flight.max(least);
@@ -236,7 +242,7 @@ impl Bbr {
     }
 }
 
-/// BBR.Headroom, in per cent.
+/// BBR.Headroom, in per cent: capacity left unused for other flows.
 const HEADROOM: u64 = 15;
-/// The most round trips from one probe to the next.
+/// Largest number of round trips between two probes.
 const MOST_ROUNDS: u32 = 63;

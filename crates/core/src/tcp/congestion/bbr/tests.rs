@@ -1,4 +1,4 @@
-//! The test cases of the draft, over a path of one link and one queue, and the arithmetic at its
+//! The test cases of the draft over a path of one link and one queue, and the arithmetic at its
 //! limits.
 
 use alloc::boxed::Box;
@@ -13,21 +13,20 @@ use crate::tcp::rate::Rate;
 
 const MSS: u32 = 1000;
 
-/// A sender that always has data, unless it is said otherwise, over a link with a queue.
-/// Acknowledgements come for each segment; one that comes for a later segment shows the loss of
-/// those before it.
+/// A sender over a link with a queue. It always has data unless `app` limits it. Each segment is
+/// acknowledged; the acknowledgement of a later segment shows the loss of earlier ones.
 struct Path {
     bbr: Bbr,
     rate: Rate,
     now: Instant,
     /// Bytes per second.
     link: u64,
-    /// Round trip without a queue and without the time that a segment takes on the link.
+    /// Round-trip time without queueing and without transmission time.
     rtt: Duration,
-    /// Bytes that may wait.
+    /// Capacity of the queue in bytes.
     queue: u64,
     mss: u32,
-    /// Every n-th segment is lost besides.
+    /// Every n-th segment is lost in addition.
     drop_every: u64,
     /// Bytes per second that the application writes, if that is the limit.
     app: Option<u64>,
@@ -39,12 +38,12 @@ struct Path {
     out: VecDeque<(Instant, SeqNumber, SeqNumber)>,
     acks: BTreeMap<(Instant, u64), SeqNumber>,
     in_flight: u32,
-    /// A recovery is for the losses before the first of them, and over when what follows the last
+    /// A recovery covers the losses before its first one, and ends when data sent after the last
     /// loss is acknowledged.
     recover: Option<(SeqNumber, SeqNumber)>,
     least: Option<Duration>,
     lost: u64,
-    /// States in the order in which they came, and when.
+    /// States in their order, with the time of entry.
     states: Vec<(State, Instant)>,
 }
 
@@ -93,12 +92,12 @@ impl Path {
         (u128::from(self.link) * u128::from(self.rtt.as_nanos()) / 1_000_000_000) as u32 + self.mss
     }
 
-    /// Bytes that have arrived.
+    /// Bytes delivered.
     fn delivered(&self) -> u64 {
         self.bbr.delivered
     }
 
-    /// When the next segment may leave, if the window has room and the application data.
+    /// When the next segment may be sent, if the window has room and the application has data.
     fn departure(&mut self) -> Option<Instant> {
         if self.in_flight + self.mss > self.bbr.cwnd() {
             return None;
@@ -145,7 +144,7 @@ impl Path {
     fn acknowledge(&mut self, end: SeqNumber) {
         let (now, view) = (self.now, self.view());
         if self.out.iter().all(|(_, _, last)| *last != end) {
-            // Taken for lost.
+            // Declared lost.
             return;
         }
         if self.recover.is_some_and(|(_, repaired)| end.gt(repaired)) {
@@ -194,7 +193,7 @@ impl Path {
         }
     }
 
-    /// Goes on until the condition holds; false if it does not within `seconds`.
+    /// Runs until the condition holds; false if it does not within `seconds`.
     fn run(&mut self, seconds: f64, until: impl Fn(&Self) -> bool) -> bool {
         let end = self.now + Duration::from_secs_f64(seconds);
         while !until(self) {
@@ -220,7 +219,7 @@ impl Path {
         assert!(self.run(60.0, |path| path.bbr.state == state), "no {state:?} after {:?}", self.states);
     }
 
-    /// Share of the link that is used in that many seconds.
+    /// Utilisation of the link over that many seconds.
     fn utilisation(&mut self, seconds: f64) -> f64 {
         let before = self.delivered();
         self.run(seconds, |_| false);
@@ -243,7 +242,7 @@ fn startup_ends_when_the_rate_grows_no_more() {
     // log2(50 / 10) round trips to fill the pipe, and three without growth.
     assert!(path.bbr.round.count <= 9, "{:?}", path.bbr.round);
     assert_eq!(path.bbr.pacing_gain(), 50);
-    // DOWN has nothing to do.
+    // The queue is empty, so DOWN ends at once.
     path.wait_for(State::Cruise);
     assert!(path.bbr.in_flight <= path.bbr.inflight(path.bbr.bw));
 }
@@ -278,7 +277,7 @@ fn startup_goes_on_while_the_application_is_the_limit() {
 fn drain_ends_after_three_round_trips_at_the_latest() {
     let mut path = path();
     path.wait_for(State::Drain);
-    // The rate was overestimated, and the queue does not become empty.
+    // The rate was overestimated, and the queue does not drain.
     path.bbr.in_flight = 1_000_000;
     path.bbr.round.count = path.bbr.drain_start_round + 3;
     path.bbr.check_drain_done(path.now);
@@ -288,7 +287,7 @@ fn drain_ends_after_three_round_trips_at_the_latest() {
     assert_eq!(path.bbr.state, State::Down);
 }
 
-/// A cycle of ProbeBW in order, two to three seconds from one probe to the next.
+/// A cycle of ProbeBW in order, two to three seconds between probes.
 #[test]
 fn probing_goes_round() {
     use State::{Cruise, Down, Refill, Up};
@@ -313,7 +312,7 @@ fn probing_goes_round() {
     assert!(probes.len() >= 5, "{:?}", path.states);
     for pair in probes.windows(2) {
         let apart = pair[1].saturating_since(pair[0]).as_secs_f64();
-        // ProbeRTT begins a new wait.
+        // ProbeRTT starts a new wait.
         assert!((2.0..7.0).contains(&apart), "{apart} s");
     }
     assert_eq!(path.lost, 0);
@@ -332,8 +331,8 @@ fn up_ends_when_the_rate_grows_no_more() {
     assert!(path.bbr.in_flight <= path.bbr.inflight(path.bbr.max_bw.value()));
 }
 
-/// Down to half of the bandwidth-delay product, for 200 ms and a round trip, five seconds after the
-/// last lower round trip.
+/// Down to half of the bandwidth-delay product, for 200 ms and one round trip, five seconds after
+/// the last lower round-trip time.
 #[test]
 fn probe_rtt_comes_every_five_seconds() {
     let mut path = path();
@@ -355,7 +354,7 @@ fn probe_rtt_comes_every_five_seconds() {
     assert!(path.utilisation(60.0) > 0.95);
 }
 
-/// A longer way shows in min_rtt after ten seconds, and a shorter one at once.
+/// A longer path shows in min_rtt after ten seconds, a shorter one at once.
 #[test]
 fn min_rtt_follows_the_path() {
     let mut path = path();
@@ -367,7 +366,7 @@ fn min_rtt_follows_the_path() {
     let min_rtt = path.bbr.min_rtt.value().expect("a round trip").as_millis();
     assert!((79..=90).contains(&min_rtt), "{min_rtt} ms");
     path.rtt = Duration::from_millis(30);
-    // What is in flight fills a queue, until ProbeRTT empties it.
+    // The data in flight fills a queue until ProbeRTT drains it.
     path.run(12.0, |_| false);
     assert!(path.bbr.min_rtt.value().is_some_and(|rtt| rtt.as_millis() <= 31));
 }
@@ -390,7 +389,7 @@ fn probe_rtt_leads_back_to_startup() {
     let mut path = path();
     path.app = Some(100_000);
     path.run(4.0, |_| false);
-    // A longer way, so that no lower round trip comes.
+    // A longer path, so that no lower round-trip time occurs.
     path.rtt = Duration::from_millis(60);
     path.wait_for(State::ProbeRtt);
     path.wait_for(State::Startup);
@@ -432,7 +431,7 @@ fn a_tenth_of_the_bandwidth_is_found_in_two_cycles() {
     assert!((path.lost - before) * 20 < path.sent - sent, "{} of {}", path.lost - before, path.sent - sent);
 }
 
-/// A loss in UP sets the bound and ends the probe; the next one stops where the bound is.
+/// A loss in UP sets the bound and ends the probe; the next probe stops at the bound.
 #[test]
 fn losses_in_up_bound_what_is_in_flight() {
     let mut path = Path::new(1_250_000, 40, 15_000);
@@ -457,8 +456,8 @@ fn losses_in_up_bound_what_is_in_flight() {
     );
 }
 
-/// Losses outside of probing lower the short-term bounds, by 30 % a round trip at most; REFILL
-/// forgets them.
+/// Losses outside of probing lower the short-term bounds by at most 30 % per round trip; REFILL
+/// resets them.
 #[test]
 fn losses_in_cruise_lower_the_short_term_bounds() {
     let mut path = Path::new(12_500_000, 40, 5_000_000);
@@ -472,8 +471,7 @@ fn losses_in_cruise_lower_the_short_term_bounds() {
     assert_eq!(path.bbr.bounds.bw_shortterm, u64::MAX);
 }
 
-/// What a recovery has changed comes back when it was spurious, and a probe that it has ended
-/// begins again.
+/// A spurious recovery restores the changed values, and a probe that it has ended starts again.
 #[test]
 fn spurious_recoveries_are_undone() {
     let mut path = Path::new(1_250_000, 40, 15_000);
@@ -493,8 +491,8 @@ fn spurious_recoveries_are_undone() {
     assert!(path.bbr.state == State::Startup && !path.bbr.full.reached);
 }
 
-/// RFC 5681 section 3.1 in spirit: one segment after a time-out, and the window is back once it is
-/// repaired.
+/// In the spirit of RFC 5681 section 3.1: one segment after a time-out, and the window returns
+/// after the recovery.
 #[test]
 fn a_time_out_lets_one_segment_leave() {
     let mut path = path();
@@ -515,7 +513,7 @@ fn a_time_out_lets_one_segment_leave() {
     assert_eq!(path.bbr.cwnd(), cwnd);
 }
 
-/// Less than a packet in a round trip: four packets are in flight, at the rate of the link.
+/// Less than one packet per round trip: four packets are in flight at the rate of the link.
 #[test]
 fn a_window_never_falls_below_four_segments() {
     let mut path = Path::new(125_000, 1, 20_000);
@@ -525,7 +523,7 @@ fn a_window_never_falls_below_four_segments() {
     assert!(path.bbr.cwnd() >= 4 * MSS && used > 0.97, "{used}");
 }
 
-/// A chain over IEEE 802.15.4: 250 kbit/s, segments of 81 bytes, half a second.
+/// A chain over IEEE 802.15.4: 250 kbit/s, segments of 81 bytes, 0.5 s.
 #[test]
 fn low_power_radio_is_used() {
     let mut path = Path::with_mss(31_250, 500, 8_000, 81);
@@ -535,7 +533,7 @@ fn low_power_radio_is_used() {
     assert!(path.lost * 20 < path.sent, "{} of {}", path.lost, path.sent);
 }
 
-/// The same seed makes the same choices, another one others.
+/// The same seed gives the same random choices, another seed different ones.
 #[test]
 fn choices_follow_from_the_seed() {
     let waits = |seed| {
@@ -546,7 +544,7 @@ fn choices_follow_from_the_seed() {
     assert_ne!(waits(7), waits(8));
 }
 
-/// One step of a connection that nothing protects.
+/// One step of a connection with arbitrary input.
 #[derive(Clone, Debug)]
 enum Step {
     Sample(Box<RateSample>),
@@ -560,7 +558,7 @@ enum Step {
 
 fn any_step() -> impl Strategy<Value = (u64, Step)> {
     let bytes = prop_oneof![0..3000_u32, any::<u32>()];
-    // 1 kbit/s to 100 Gbit/s and beyond.
+    // From 1 kbit/s to beyond 100 Gbit/s.
     let rate = prop_oneof![Just(0), 125..12_500_000_000_u64, any::<u64>()];
     let sample = (rate, bytes.clone(), bytes.clone(), any::<[bool; 4]>(), any::<u64>(), any::<u32>());
     let sample = sample.prop_map(|(delivery_rate, newly_acked, in_flight, flags, delivered, total)| {
@@ -600,7 +598,7 @@ fn any_step() -> impl Strategy<Value = (u64, Step)> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// No input divides by zero or overflows, and the window always holds a segment.
+    /// No input causes a division by zero or an overflow, and the window always holds a segment.
     #[test]
     fn arithmetic_holds(mss in 1..65_495_u32, steps in prop::collection::vec(any_step(), 1..200)) {
         let mut bbr = Bbr::new(Start { cwnd: 10 * mss, ssthresh: u32::MAX, mss, seed: mss });
@@ -621,8 +619,8 @@ proptest! {
         }
     }
 
-    /// The rate of any link is found, from 1 kbit/s to 100 Gbit/s. A segment takes 1/100 of a round
-    /// trip or more.
+    /// The rate of any link from 1 kbit/s to 100 Gbit/s is found. A segment takes at least 1/100 of
+    /// a round trip.
     #[test]
     fn any_rate_is_found(exponent in 0..9_u32, digit in 1..10_u64, share in 1..100_u64) {
         let link = (125 * digit * 10_u64.pow(exponent)).min(12_500_000_000);
@@ -634,7 +632,7 @@ proptest! {
         path.run(seconds, |path| path.bbr.full.reached);
         let bw = path.bbr.max_bw.value();
         prop_assert!(bw <= link / 100 * 115 + 125, "{bw} of {link}: {:?}", path.states);
-        // Where a segment or a round trip takes seconds ProbeRTT comes in between.
+        // If a segment or a round trip takes seconds, ProbeRTT interrupts.
         let slow = link < 10 * u64::from(MSS) || rtt > Duration::from_secs(1);
         prop_assert!(slow || bw >= link / 100 * 90, "{bw} of {link}: {:?}", path.states);
     }

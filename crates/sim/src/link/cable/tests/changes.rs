@@ -1,4 +1,4 @@
-//! Delays and losses that change, jitter, and a link layer that repeats.
+//! Changing delays and losses, jitter, and a link layer that retransmits.
 
 use proptest::prelude::*;
 
@@ -18,7 +18,8 @@ fn arrivals(driven: &Driven) -> Vec<u64> {
     driven.arrived.iter().map(|(at, ..)| at.as_nanos() / 1_000_000).collect()
 }
 
-/// Six packets at once, of which each takes 1 ms; the delay of 10 ms becomes `delay` at 2.5 ms.
+/// Six packets at the same time, each of which takes 1 ms; the delay changes from 10 ms to `delay`
+/// at 2.5 ms.
 fn after_a_change(delay: Duration) -> Vec<u64> {
     let mut driven = Driven::new(link(roomy()));
     for handle in handles(6) {
@@ -35,7 +36,7 @@ fn after_a_change(delay: Duration) -> Vec<u64> {
 fn a_new_delay_is_for_what_has_not_left_the_transmitter() {
     // Two have left by then.
     assert_eq!(after_a_change(MS * 100), [11, 12, 103, 104, 105, 106]);
-    // The others would be there at 4 to 7 ms, before those two.
+    // The others would arrive at 4 to 7 ms, before those two.
     assert_eq!(after_a_change(MS), [11, 12, 12, 12, 12, 12]);
     assert_eq!(after_a_change(MS * 8), [11, 12, 12, 12, 13, 14]);
 }
@@ -50,7 +51,7 @@ fn new_losses_are_for_what_has_not_begun() {
     driven.run(now);
     driven.arrival = driven.link.set_loss(now, LossModel::Bernoulli { p: 1.0 }, stream);
     driven.run(at(5));
-    // The last has begun.
+    // The transmission of the last one has begun.
     driven.arrival = driven.link.set_loss(at(5), LossModel::None, stream);
     driven.run(Instant::FAR_FUTURE);
     let lost: Vec<bool> = driven.arrived.iter().map(|(.., lost)| *lost).collect();
@@ -58,7 +59,7 @@ fn new_losses_are_for_what_has_not_begun() {
     assert_eq!((driven.link.metrics().dropped_loss, driven.link.metrics().delivered), (3, 3));
 }
 
-/// What the packets after a change meet does not depend on what was before it.
+/// The losses of packets after a change do not depend on what happened before it.
 #[test]
 fn each_change_of_losses_has_a_stream_of_its_own() {
     let lost = |before: usize| {
@@ -80,7 +81,7 @@ fn each_change_of_losses_has_a_stream_of_its_own() {
     assert!((5..25).contains(&lost(3).iter().filter(|lost| **lost).count()));
 }
 
-/// A saturated link of 1 ms per packet: packets, time, and the link.
+/// A saturated link of 1 ms per packet. Returns the number of packets, the time and the link.
 fn saturated(config: LinkConfig, packets: usize) -> (f64, Driven) {
     let mut driven = Driven::new(link(config));
     for handle in handles(packets) {
@@ -91,8 +92,8 @@ fn saturated(config: LinkConfig, packets: usize) -> (f64, Driven) {
     (end - config.delay.as_secs_f64(), driven)
 }
 
-/// With losses of p and up to n repetitions a packet takes (1 - p^(n+1)) / (1 - p) transmissions on
-/// average, and is given up with the probability p^(n+1).
+/// With a loss probability of p and up to n retransmissions, a packet takes (1 - p^(n+1)) / (1 - p)
+/// transmissions on average, and is given up with probability p^(n+1).
 #[test]
 fn repetitions_are_those_of_the_closed_form() {
     let packets = 40_000;
@@ -115,7 +116,7 @@ fn repetitions_are_those_of_the_closed_form() {
         // 1 ms for each transmission, and the wait before each but the first.
         let each = transmissions * 1e-3 + (transmissions - 1.0) * wait as f64 * 1e-3;
         assert!((time / n / each - 1.0).abs() < 0.015, "{p}, {limit}: {}, {each}", time / n);
-        // In order, and exactly as long as what was sent.
+        // In order, and exactly as long as the transmissions.
         let repeats = driven.link.repeated(Instant::FAR_FUTURE) as f64;
         let exact = (n + repeats) * 1e-3 + repeats * wait as f64 * 1e-3;
         assert!((time - exact).abs() < 1e-6, "{time}, {exact}");
@@ -139,7 +140,7 @@ fn a_packet_that_is_repeated_holds_up_those_behind_it() {
     driven.run(Instant::FAR_FUTURE);
     assert_eq!(arrivals(&driven), [19, 28]);
     assert_eq!(driven.link.metrics().dropped_loss, 2);
-    // What is cut is not repeated.
+    // A packet that is cut is not retransmitted.
     let mut driven = Driven::new(link(LinkConfig { loss: LossModel::Bernoulli { p: 1.0 }, arq, ..roomy() }));
     for handle in handles(2) {
         driven.act(at(0), Deed::Offer(1000), handle);
@@ -148,8 +149,8 @@ fn a_packet_that_is_repeated_holds_up_those_behind_it() {
     assert_eq!((driven.link.repeated(at(10)), driven.link.metrics().cut), (2, 1));
 }
 
-/// Packets far apart have the delays of the distribution; close together each arrives with the one
-/// before it, if it is quicker.
+/// Packets far apart have delays of the distribution. Close together, a faster packet arrives with
+/// the one before it.
 #[test]
 fn packets_with_jitter_keep_their_order_unless_they_may_overtake() {
     let jitter =
@@ -168,14 +169,14 @@ fn packets_with_jitter_keep_their_order_unless_they_may_overtake() {
         .map(|(i, (at, ..))| at.as_secs_f64() * 1e3 - 5.0 * i as f64 - 11.0)
         .collect();
     assert!(extra.iter().all(|extra| (0.0..=50.0).contains(extra)));
-    // The maximum of what each has and what is left of those before it.
+    // The maximum of its own delay and the remaining delays of the packets before it.
     let mut alone = Jitter::new(Distribution::Uniform { most: MS * 50 }, stream("jitter"));
     let mut latest = 0.0f64;
     for (i, extra) in extra.iter().enumerate() {
         latest = latest.max(5.0 * i as f64 + alone.draw().as_secs_f64() * 1e3);
         assert!((extra + 5.0 * i as f64 - latest).abs() < 1e-6);
     }
-    // With leave to overtake the link has the plain delay, and each packet is late by its own.
+    // With overtaking the link has the plain delay, and each packet is late by its own jitter.
     let mut link = link(LinkConfig { jitter: jitter(true), ..roomy() });
     let mut alone = Jitter::new(Distribution::Uniform { most: MS * 50 }, stream("jitter"));
     for (i, handle) in handles(100).into_iter().enumerate() {
@@ -188,7 +189,7 @@ fn packets_with_jitter_keep_their_order_unless_they_may_overtake() {
     }
 }
 
-/// Changes beside those of `Deed`.
+/// Changes besides those of `Deed`.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Deed(Deed),
@@ -219,8 +220,8 @@ fn losses() -> Vec<LossModel> {
 }
 
 proptest::proptest! {
-    /// Whatever changes, each packet arrives once or is gone once, in order and not sooner than it
-    /// can, and the figures say so.
+    /// Whatever changes, each packet arrives once or is dropped once, in order and not too early,
+    /// and the counters agree.
     #[test]
     fn nothing_that_varies_loses_count(
         changes in changes(),

@@ -22,7 +22,7 @@ fn delays(text: &str, repeats: bool) -> Course {
     Course { rate: None, delay: Some(Arc::new(course)) }
 }
 
-/// None, and one of each kind.
+/// No course, and one of each kind.
 pub(super) fn courses() -> Vec<Course> {
     let rate = rates("0,4 Mbit/s\n0.01,0\n0.03,90 Mbit/s\n0.04,100 kbit/s\n0.08,1", true);
     let both = Course { delay: delays("0,0\n0.02,30 ms\n0.06,0\n0.07,1 ms", true).delay, ..rate.clone() };
@@ -30,9 +30,10 @@ pub(super) fn courses() -> Vec<Course> {
     vec![Course::default(), mahimahi("0\n2\n2\n2\n7\n30\n"), rate, both, hold]
 }
 
-/// What `mm-link` does, after its description: at each opportunity packets that have come before it
-/// leave, in parts if need be, as long as something of its 1504 octets is left; a packet has 4
-/// octets more than its own. When each packet is gone; `None` if it was refused.
+/// The behaviour of `mm-link`, implemented from its description: at each opportunity, packets that
+/// have arrived before it leave, in parts if necessary, as long as part of its 1504 bytes is left;
+/// a packet counts 4 bytes more than its length. Returns the departure of each packet; `None` if it
+/// was refused.
 fn mm_link(millis: &[u64], packets: &[(u64, u32)], room: usize) -> Vec<Option<u64>> {
     let mut gone = vec![None; packets.len()];
     let (mut queue, mut in_transit): (VecDeque<usize>, Option<(usize, u32)>) = Default::default();
@@ -73,7 +74,7 @@ proptest::proptest! {
     #[test]
     fn packets_leave_as_through_mm_link(
         gaps in proptest::collection::vec(0..4u64, 1..20),
-        // Times of packets in microseconds, which hit opportunities now and then.
+        // Times of packets in microseconds, some of which coincide with opportunities.
         packets in proptest::collection::vec((prop_oneof![0..3000u64, (0..4u64).prop_map(|ms| ms * 1000)], 40..4000u32), 1..100),
         room in 1..20usize,
         asked: bool,
@@ -101,7 +102,7 @@ proptest::proptest! {
         prop_assert_eq!(gone.collect::<Vec<_>>(), expected);
     }
 
-    /// A rate that never changes is the rate of a cable without a course.
+    /// A course with a constant rate equals a cable without a course.
     #[test]
     fn a_course_of_one_rate_changes_nothing(deeds in deeds(), packets in 0..6u32) {
         let queue = QueueLimit::Packets(packets);
@@ -134,7 +135,7 @@ proptest::proptest! {
 #[test]
 fn a_packet_keeps_its_delay_and_none_overtakes() {
     let mut link = link(LinkConfig { queue: QueueLimit::Packets(10), ..config() });
-    // 10 ms, and from 5 ms on 1 ms.
+    // 10 ms, and 1 ms from 5 ms on.
     link.follow(&delays("0,10 ms\n5 ms,1 ms", false));
     let mut driven = Driven::new(link);
     for (handle, ms) in handles(6).into_iter().zip([0, 3, 4, 5, 9, 20]) {
@@ -142,7 +143,7 @@ fn a_packet_keeps_its_delay_and_none_overtakes() {
         driven.act(at(ms), Deed::Offer(1000), handle);
     }
     driven.run(Instant::FAR_FUTURE);
-    // The second leaves at 4 ms; the third, which leaves at 5 ms, would be there at 6 ms.
+    // The second leaves at 4 ms; the third, which leaves at 5 ms, would arrive at 6 ms.
     let arrived: Vec<Instant> = driven.arrived.iter().map(|(at, ..)| *at).collect();
     assert_eq!(arrived, [11, 14, 14, 14, 14, 22].map(at));
 }
@@ -157,12 +158,12 @@ fn what_is_cut_leaves_its_opportunities_to_others() {
     }
     assert_eq!(link.queued(at(7)), (4, 6000));
     let mut cut = 0;
-    // The first is on its way; the others leave nothing behind.
+    // The first has left; the others leave no trace.
     assert_eq!(link.cut(at(7), |_| cut += 1), Some(at(15)));
     assert_eq!((cut, link.queued(at(7))), (4, (0, 0)));
     assert_eq!(link.offer(at(8), of_length(h[5], 700), Flow::default), Offer::Accepted);
     link.offer(at(9), of_length(h[6], 700), Flow::default);
-    // It has missed its moment.
+    // It has missed its opportunity.
     link.offer(at(10), of_length(h[7], 40), Flow::default);
     let mut arrivals = vec![15];
     let mut due = Some(at(15));

@@ -9,7 +9,7 @@ fn queues(limit: QueueLimit) -> FqCodel {
 
 const ALL: QueueLimit = QueueLimit::Packets(u32::MAX);
 
-/// The lengths of what leaves in turn.
+/// The lengths of the next `n` packets that leave.
 fn leave(queues: &mut FqCodel, n: usize) -> Vec<u32> {
     let mut verdicts = Verdicts::default();
     (0..n).map_while(|_| queues.dequeue(micros(0), &mut verdicts)).map(|packet| packet.wire_len).collect()
@@ -46,13 +46,13 @@ fn a_flow_that_begins_comes_first_but_once() {
     leave(&mut queues, 40);
     fill(&mut queues, 3, 64, 2);
     assert_eq!(leave(&mut queues, 2), [64; 2], "up to a quantum");
-    // It has nothing to send when its turn comes, and is in line with the others then: a flow of
-    // single packets does not always come first.
+    // The flow has nothing to send when its turn comes, and then waits in line with the others: a
+    // flow of single packets does not always have priority.
     assert_ne!(leave(&mut queues, 1), [64]);
     fill(&mut queues, 3, 64, 1);
     let after = leave(&mut queues, 40);
     assert!(after[0] != 64 && after.contains(&64), "{after:?}");
-    // A flow that sends too much at once is no new one any more.
+    // A flow that sends too much at the same time is no longer a new flow.
     fill(&mut queues, 4, 1000, 3);
     let after = leave(&mut queues, 20);
     assert_eq!(after.iter().take_while(|len| **len == 1000).count(), 2, "{after:?}");
@@ -67,7 +67,7 @@ fn the_longest_queue_gives_way() {
     let verdicts = fill(&mut queues, 2, 1000, 1);
     assert_eq!((verdicts.dropped.len(), queues.queued()), (48, (53, 53_000)), "half of the 95");
     let verdicts = fill(&mut queues, 3, 10, 1000);
-    // 53 and 47 more; whatever comes then, the queue with most octets gives way.
+    // 53 and 47 more; whatever arrives then, the queue with most bytes drops packets.
     assert!(verdicts.dropped.iter().any(|(packet, _)| packet.wire_len == 1000));
     assert!(queues.queued().0 <= 100);
 }
@@ -93,13 +93,13 @@ fn flows_share_queues_where_there_are_few() {
     for flow in 0..1000 {
         fill(&mut many, flow, 100, 1);
     }
-    // Of 1000 flows thrown into 1024 queues 638 queues are expected to have one.
+    // Of 1024 queues, 638 are expected to be used by 1000 random flows.
     assert!(many.queues.len().abs_diff(638) < 60, "{}", many.queues.len());
 }
 
 proptest::proptest! {
-    /// With a single flow it is CoDel: the same packets leave at the same times, and the same are
-    /// dropped.
+    /// With a single flow it equals CoDel: the same packets leave at the same times, and the same
+    /// packets are dropped.
     #[test]
     fn of_one_flow_it_is_codel(deeds in proptest::collection::vec((0..8000u64, 0..3u8, 40..1500u32), 1..400), ecn: bool) {
         let mut alone = Codel::new(CodelConfig::default(), ALL);

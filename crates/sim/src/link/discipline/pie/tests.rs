@@ -7,8 +7,9 @@ fn pie(config: PieConfig) -> Pie {
     Pie::new(config, QueueLimit::Packets(u32::MAX), Stream::new(1, 0, "test", "pie"))
 }
 
-/// Packets of 1000 octets in each millisecond, of which one leaves, for a number of milliseconds:
-/// PIE, its drops with their times, and its mean delay in the second half, in seconds.
+/// Sends packets of 1000 bytes in each millisecond, of which one leaves, for a number of
+/// milliseconds. Returns PIE, the times of its drops, and its mean delay in the second half, in
+/// seconds.
 fn overloaded(config: PieConfig, per_milli: usize, millis: u64, ecn: Ecn) -> (Pie, Vec<u64>, f64) {
     let mut pie = pie(config);
     let mut waited = 0.0;
@@ -25,8 +26,8 @@ fn overloaded(config: PieConfig, per_milli: usize, millis: u64, ecn: Ecn) -> (Pi
     (pie, dropped, waited / (millis - millis / 2) as f64)
 }
 
-/// Where half of what comes is too much, half is dropped, and packets wait for the target: with the
-/// share still, the controller is at rest at no other time.
+/// If half of the arrivals is too much, half is dropped, and packets wait for the target: the
+/// controller with a constant probability is at rest only then.
 #[test]
 fn packets_wait_for_the_target_where_they_do_not_slow_down() {
     for millis in [10, 15, 40] {
@@ -88,7 +89,7 @@ fn a_light_queue_is_left_alone() {
     assert!(verdicts.dropped.len() > 100);
 }
 
-/// The controller of RFC 8033, section 4.2, written down a second time, with an update at each of
+/// A second implementation of the controller of RFC 8033, section 4.2, with an update at each of
 /// its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Controller {
@@ -125,8 +126,8 @@ impl Controller {
 }
 
 proptest::proptest! {
-    /// Updates are made up for when something happens, as if each had been made at its time, also
-    /// after long silence.
+    /// Updates that are made up for have the same effect as updates at their times, also after a
+    /// long silence.
     #[test]
     fn the_share_is_that_of_a_controller_that_sleeps_never(
         steps in proptest::collection::vec((0..400_000u64, 0..300_000u64, 0..10u8), 1..60),
@@ -160,7 +161,7 @@ fn after_silence_a_burst_may_be_as_long_as_at_first() {
     assert_eq!((pie.share, pie.burst), (0.0, Duration::from_millis(150)));
 }
 
-/// An update in each 100 µs of a year would take hours.
+/// An update for every 100 µs of a year would take hours.
 #[test]
 fn a_packet_that_waits_for_a_year_costs_no_more_than_another() {
     let mut pie = pie(PieConfig { interval: Span(Duration::from_micros(100)), ..PieConfig::default() });

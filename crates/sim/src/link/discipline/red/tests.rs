@@ -3,7 +3,7 @@ use anabranch_core::segment::Ecn;
 use super::super::tests::{micros, packets};
 use super::*;
 
-/// 8 Mbit/s: 1000 octets take 1 ms.
+/// 8 Mbit/s: 1000 bytes take 1 ms.
 const RATE: u64 = 8_000_000;
 
 fn red(config: RedConfig) -> Red {
@@ -12,7 +12,7 @@ fn red(config: RedConfig) -> Red {
     Red::new(config, &link, Stream::new(1, 0, "test", "red"))
 }
 
-/// Packets that come to a queue of a length that stays, one behind another: which are dropped.
+/// Packets that find a queue of constant length, one after another: returns those that are dropped.
 fn dropped(red: &mut Red, length: usize, n: usize, ecn: Ecn) -> (Vec<usize>, u64) {
     let mut verdicts = Verdicts::default();
     let all = packets(length + n, ecn);
@@ -32,8 +32,8 @@ fn dropped(red: &mut Red, length: usize, n: usize, ecn: Ecn) -> (Vec<usize>, u64
     (which, verdicts.marked)
 }
 
-/// The mean of n packets that find the length L is L (1 - (1 - w)^n), and goes down by (1 - w) for
-/// each packet that could have left.
+/// The mean of n packets that find the length L is L (1 - (1 - w)^n). It decreases by a factor of
+/// (1 - w) for each packet that could have left.
 #[test]
 fn the_mean_is_that_of_the_closed_form() {
     let mut red = red(RedConfig { weight: Probability(0.01), ..RedConfig::default() });
@@ -43,7 +43,7 @@ fn the_mean_is_that_of_the_closed_form() {
     assert!((red.mean - expected).abs() < 1e-9, "{} instead of {expected}", red.mean);
     let mut verdicts = Verdicts::default();
     while red.dequeue(micros(1000), &mut verdicts).is_some() {}
-    // The last one is sent until 2 ms; then there is time for 40 packets of 500 octets.
+    // The last one is sent until 2 ms; then there is time for 40 packets of 500 bytes.
     red.average(micros(22_000));
     let expected = expected * 0.99_f64.powi(40) * 0.99;
     assert!((red.mean - expected).abs() < 1e-9, "{} instead of {expected}", red.mean);
@@ -64,7 +64,7 @@ fn drops_are_spread_evenly() {
         let most = (1.0_f64 / share).ceil() as usize;
         assert!(gaps.iter().all(|gap| (1..=most).contains(gap)), "{length}: more than {most}");
         let mean = gaps.iter().sum::<usize>() as f64 / gaps.len() as f64;
-        // Each number of packets has the probability `share`, and the last one what is left.
+        // Each number of packets has the probability `share`, and the last one has the rest.
         let expected: f64 = (0..most).map(|passed| 1.0 - passed as f64 * share).sum();
         assert!((mean / expected - 1.0).abs() < 0.03, "{length}: {mean} instead of {expected}");
     }
@@ -116,12 +116,12 @@ fn a_packet_that_could_go_at_once_is_dropped_too_while_the_mean_is_high() {
     let mut verdicts = Verdicts::default();
     assert!(!red.pass(micros(0), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
     assert_eq!(verdicts.dropped.len(), 1);
-    // A second later the mean has gone down.
+    // A second later the mean has decreased.
     assert!(red.pass(micros(1_000_000), &mut packets(1, Ecn::NotEct)[0], Flow::default(), &mut verdicts));
 }
 
-/// Two links that serve alike, one by its rate and one by the distance between transmissions, have
-/// the same mean.
+/// Two links with the same service time, one by its rate and one by the distance between
+/// transmissions, have the same mean.
 #[test]
 fn the_mean_goes_down_while_the_transmitter_could_have_sent_and_no_faster() {
     let config = RedConfig { mean_packet: Size(1000), weight: Probability(0.1), ..RedConfig::default() };
@@ -144,7 +144,7 @@ fn the_mean_goes_down_while_the_transmitter_could_have_sent_and_no_faster() {
 fn a_cut_leaves_an_idle_link() {
     let mut red = red(RedConfig::default());
     red.mean = 40.0;
-    // Until a minute from now something would have been under way.
+    // Until a minute from now a transmission would have been in progress.
     red.idle_from = Some(micros(60_000_000));
     red.clear(micros(1_000_000));
     assert!(red.pass(

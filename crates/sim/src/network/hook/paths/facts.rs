@@ -1,5 +1,5 @@
-//! What a node knows of the links and paths that begin with it: what routers tell each other (RFC
-//! 6551), and what a connection is told of its paths. Media say how good their links are.
+//! Knowledge of a node about the links and paths that begin at it, for messages between routers
+//! (RFC 6551) and for connections. Media give the quality of their links.
 
 use anabranch_core::mptcp::PathFacts;
 use anabranch_core::paths::{OwnPath, ShortAddress};
@@ -10,11 +10,11 @@ use crate::network::Network;
 use crate::network::medium::View;
 use crate::packet::NodeId;
 
-/// Octets of a segment without payload, in an IPv6 packet.
+/// Bytes of the IPv6 and TCP headers of a segment without options.
 const HEADERS: u32 = 60;
 
 impl Network {
-    /// What is known of one of a node's own paths; nothing, if the path is not known.
+    /// Facts about one of a node's own paths; empty if the path is not known.
     pub(crate) fn path_facts(&mut self, now: Instant, node: NodeId, path: u8, payload: u32) -> PathFacts {
         let Some(own) = self.own_path(node, path) else { return PathFacts::default() };
         let (hops, first) = (Some(own.hops() as u16), own.nodes.get(1).copied());
@@ -23,11 +23,11 @@ impl Network {
         let Some(metrics) = metrics else { return PathFacts { hops, ..PathFacts::default() } };
         let octets = |count: u32| Duration::from_secs_f64(f64::from(count) / f64::from(metrics.throughput));
         let payload_time = self.octet_time(node, path).map(|octet| octet * u64::from(payload));
-        // T_e(D) + PS/B on the first link (M13), and no faster than the slowest.
+        // T_e(D) + PS/B on the first link (M13), but no faster than the slowest link.
         let spacing = own_link.map_or(Duration::ZERO, |view| view.spacing + octets(payload));
         PathFacts {
             hops,
-            // M15: the way back takes as long.
+            // The reverse path takes as long (M15).
             rtt: Some(metrics.latency * 2),
             service_time: Some(spacing.max(octets(payload + HEADERS))),
             payload_time,
@@ -39,8 +39,7 @@ impl Network {
         self.own_paths(node).iter().find(|own| own.id == path)
     }
 
-    /// How long one octet takes on all links of a path together, as far as they know their bit
-    /// rates.
+    /// Sum of the times of one byte on all links of a path, as far as their rates are known.
     fn octet_time(&self, node: NodeId, path: u8) -> Option<Duration> {
         let own = self.own_path(node, path)?;
         let hops = own.nodes.windows(2).map(|hop| (node_of(hop[0]), node_of(hop[1])));
@@ -51,17 +50,17 @@ impl Network {
         Some(Duration::from_nanos(nanos))
     }
 
-    /// Tells a router how good the links are that its paths begin with.
+    /// Tells a router the quality of the first links of its paths.
     pub(super) fn look_at_links(&mut self, now: Instant, node: NodeId) {
         let Some(router) = self.router(node) else { return };
-        // Paths are few, and most begin with different links.
+        // No deduplication: there are few paths, and most begin with different links.
         let firsts: Vec<_> = router.paths().iter().filter_map(|path| path.nodes.get(1).copied()).collect();
         for first in firsts {
             self.look_at_link(now, node, first);
         }
     }
 
-    /// Tells a router how good the link to a neighbour is.
+    /// Tells a router the quality of the link to a neighbour.
     fn look_at_link(&mut self, now: Instant, node: NodeId, neighbour: ShortAddress) -> Option<View> {
         let link = link_to(&self.graph, &self.relays, node, node_of(neighbour))?;
         let view = self.view(now, link)?;

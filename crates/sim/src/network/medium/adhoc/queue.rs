@@ -1,24 +1,24 @@
 //! The interface queue: ns-2's `Queue/DropTail/PriQueue`.
 //!
-//! Routing messages go before data. A full queue drops from its tail: data for a routing message,
-//! and what comes last otherwise. Routing messages keep their order, where ns-2 puts each at the
-//! very front.
+//! Routing messages have priority over data. A full queue drops from its tail: data to make room
+//! for a routing message, otherwise the new packet. Routing messages keep their order, whereas ns-2
+//! puts each one at the very front.
 
 use std::collections::VecDeque;
 
 use crate::network::medium::Outbound;
 use crate::packet::LinkId;
 
-/// What a full queue has thrown out.
+/// The packet that a full queue has dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
-    /// The packet that came.
+    /// The new packet.
     New,
-    /// The last one of those that were there.
+    /// The last one of the queued packets.
     PushedOut(Outbound),
 }
 
-/// Who goes first.
+/// Priority class of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Priority {
     Routing,
@@ -36,7 +36,7 @@ impl Queue {
         self.routing.len() + self.data.len()
     }
 
-    /// A packet comes to a queue for `limit` of them.
+    /// Adds a packet to a queue with a capacity of `limit` packets.
     pub(super) fn push(&mut self, packet: Outbound, priority: Priority, limit: usize) -> Option<Refused> {
         let full = self.len() >= limit;
         if priority == Priority::Data {
@@ -54,13 +54,13 @@ impl Queue {
         last.map(Refused::PushedOut)
     }
 
-    /// The next packet.
+    /// Takes the next packet.
     pub(super) fn pop(&mut self) -> Option<(Outbound, Priority)> {
         let routing = self.routing.pop_front().map(|packet| (packet, Priority::Routing));
         routing.or_else(|| Some((self.data.pop_front()?, Priority::Data)))
     }
 
-    /// Takes out the data for a neighbour, in order.
+    /// Takes out the data packets for a neighbour, in order.
     pub(super) fn take_back(&mut self, link: LinkId) -> Vec<Outbound> {
         let mut back = Vec::new();
         self.data.retain(|packet| {
@@ -73,7 +73,7 @@ impl Queue {
         back
     }
 
-    /// Takes out everything.
+    /// Takes out all packets.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Outbound> {
         self.routing.drain(..).chain(self.data.drain(..))
     }

@@ -1,4 +1,4 @@
-//! 802.11 frames as observers see them.
+//! IEEE 802.11 frames as observers see them.
 
 use super::Adhoc;
 use crate::network::Network;
@@ -6,13 +6,13 @@ use crate::trace::WifiFrame;
 use crate::wifi::{AirFrame, FrameKind};
 
 impl Adhoc {
-    /// A frame has left the air.
+    /// Reports a frame whose transmission has ended.
     #[cold]
     pub(super) fn watch_wifi_frame(net: &mut Network, frame: &AirFrame) {
         let Some(adhoc) = &net.media.adhoc else { return };
         let packet = match frame.kind {
-            // The sender keeps a packet until its frame is settled, which is told after the frame
-            // itself.
+            // The sender keeps a packet until its frame is settled, which is reported after the
+            // frame itself.
             FrameKind::Data => {
                 let current = &adhoc.interfaces[frame.from.0 as usize].current;
                 let Some(current) = current.filter(|c| c.tag == frame.tag) else { return };

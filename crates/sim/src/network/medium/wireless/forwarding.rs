@@ -1,15 +1,14 @@
-//! Fragments that go on one by one (RFC 8930), each as soon as it is here.
+//! Fragment forwarding (RFC 8930): each fragment is forwarded as soon as it arrives.
 //!
-//! The first fragment of a packet has its header: the node looks up where it goes, and remembers in
-//! its *virtual reassembly buffer* under which tag the others will come and under which they leave.
-//! It holds no packet: a fragment waits in the queue, as others do, and is gone when it has been
-//! sent. One that is lost takes the rest of its packet with it on this hop; nodes that have some of
-//! it already, up to the one that it is for, wait in vain until their time-out. Recovery as in RFC
-//! 8931 is not there.
+//! The first fragment of a packet has its header. The node looks up the route and stores in its
+//! *virtual reassembly buffer* the tag of the incoming and of the outgoing fragments. It stores no
+//! packet: a fragment waits in the queue like a packet, and is removed when it has been sent. If a
+//! fragment is lost, the rest of its packet is lost on this hop; nodes further on, up to the
+//! destination, wait for it until their time-out. Recovery as in RFC 8931 is not implemented.
 //!
-//! A packet that goes on over a cable is put together, and so is one at a node that caches
-//! segments. The same holds if a fragment's new header should not fit into its frame; a node that
-//! cuts a packet leaves room for that.
+//! A packet that continues over a cable is reassembled, and so is a packet at a node that caches
+//! segments. So is a packet whose first fragment has no room for its new header; a node that
+//! fragments a packet leaves this room.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -22,75 +21,77 @@ use crate::network::{Forwarding, Network};
 use crate::packet::{LinkId, NodeId, PacketHandle};
 use crate::trace::{NodeDrop, Point};
 
-/// What a node does with a packet in pieces that is for others.
+/// How a node forwards a fragmented packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FragmentForwarding {
-    /// It puts it together before it goes on (RFC 4944).
+    /// Reassembles the packet before forwarding it (RFC 4944).
     #[default]
     Reassembly,
-    /// It passes each fragment on as soon as it is here (RFC 8930).
+    /// Forwards each fragment as soon as it arrives (RFC 8930).
     Fragments(VirtualReassembly),
 }
 
-/// How a node passes fragments on.
+/// Options of fragment forwarding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VirtualReassembly {
-    /// Packets of others that a node remembers at a time (RFC 8930 section 7 asks for a bound). An
-    /// entry takes some twenty octets, where a packet takes 1280.
+    /// Number of forwarded packets that a node tracks at the same time (RFC 8930 section 7 asks for
+    /// a bound). An entry takes about twenty bytes, a packet 1280.
     pub entries: usize,
-    /// How long the first fragment of a packet, in an entry or where packets are put together,
-    /// waits for the last; in place of [`super::WirelessConfig::reassembly_timeout`]. A neighbour
-    /// that passes fragments on has several packets under way, so that a new one does not show that
-    /// the rest of an old one is lost, which would hold its place for a minute.
+    /// Time for which the last fragment of a packet is awaited after the first, in an entry or in a
+    /// reassembly; replaces [`super::WirelessConfig::reassembly_timeout`]. A neighbour that
+    /// forwards fragments has several packets in flight, so a new packet does not show that the
+    /// rest of an old one is lost. With the longer time an incomplete packet would occupy its place
+    /// for a minute.
     pub timeout: Duration,
-    /// From the moment when a fragment is settled to that when the next of the same packet may be
-    /// sent, at least. RFC 8930 section 5 asks for one that lets the first fragment get out of the
-    /// next node's way and out of earshot. There is none towards the node that the packet is for.
+    /// Least time from the end of a fragment's transmission to the next fragment of the same
+    /// packet. RFC 8930 section 5 asks for a gap that lets the first fragment travel out of range
+    /// of the next. There is no gap before the destination of the packet.
     pub gap: Duration,
 }
 
 impl Default for VirtualReassembly {
-    /// Sixteen entries; 2 s, many times what the longest packet needs; a gap of 12 ms, about what a
-    /// full O-QPSK frame takes over two further hops (`docs/reference/radio.md`).
+    /// 16 entries; 2 s, many times the transmission time of the longest packet; a gap of 12 ms,
+    /// about the time of a full O-QPSK frame over two further hops (`docs/reference/radio.md`).
     fn default() -> Self {
         Self { entries: 16, timeout: Duration::from_secs(2), gap: Duration::from_millis(12) }
     }
 }
 
-/// Where the next fragment of a datagram is.
+/// State of the next fragment of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// It has not come yet.
+    /// It has not arrived yet.
     Awaited,
     /// It waits for the radio.
     Queued,
     /// It is being sent.
     OnAir,
-    /// It must not be sent before that.
+    /// It must not be sent before this time.
     Held(Instant),
 }
 
-/// A packet whose fragments are sent one by one: the node's own, or an entry of its virtual
-/// reassembly buffer.
+/// A packet whose fragments are sent one by one: a packet of the node itself, or an entry of its
+/// virtual reassembly buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Datagram {
-    /// Its number on the hop that it takes.
+    /// Number of the packet on its outgoing hop.
     number: u32,
-    /// The neighbour that it comes from, and its number there; `None` is the node's own.
+    /// The neighbour from which the packet comes, and its number there; `None` for a packet of the
+    /// node itself.
     from: Option<(u32, u32)>,
     pub(super) link: LinkId,
     pub(super) handle: PacketHandle,
     cut: Cut,
     since: Instant,
-    /// A bit for each fragment that is or was here.
+    /// One bit for each fragment that has arrived.
     here: u32,
-    /// The next that is to be sent.
+    /// Index of the next fragment to send.
     next: u32,
     stage: Stage,
 }
 
 impl Datagram {
-    /// A packet of the node's own, which has all of it.
+    /// A packet of the node itself, which has all fragments.
     pub(super) fn own(number: u32, (link, handle): (LinkId, PacketHandle), cut: Cut, since: Instant) -> Self {
         let (here, stage) = (u32::MAX, Stage::Queued);
         Self { number, from: None, link, handle, cut, since, here, next: 0, stage }
@@ -100,7 +101,7 @@ impl Datagram {
         self.from.is_none()
     }
 
-    /// It is an entry whose fragments should all have come.
+    /// Whether it is an entry whose time has run out.
     fn expired(&self, now: Instant, timeout: Duration) -> bool {
         !self.is_own() && now.saturating_since(self.since) >= timeout
     }
@@ -115,7 +116,7 @@ impl Interface {
         self.datagrams.iter_mut().find(|d| d.number == number)
     }
 
-    /// The next fragment of a datagram queues, if it is here and nothing keeps it.
+    /// Queues the next fragment of a datagram, if it has arrived and may be sent.
     fn queue_fragment(&mut self, number: u32) {
         let Some(datagram) = self.datagram(number) else { return };
         if datagram.stage == Stage::Awaited && datagram.here & 1 << datagram.next != 0 {
@@ -125,8 +126,8 @@ impl Interface {
         }
     }
 
-    /// What has waited for too long is forgotten, and returned; not while one of its fragments is
-    /// being sent.
+    /// Removes and returns the entries whose time has run out, except those with a fragment in
+    /// transmission.
     fn expire(&mut self, now: Instant, timeout: Duration) -> Vec<Datagram> {
         let late = |d: &Datagram| d.stage != Stage::OnAir && d.expired(now, timeout);
         let expired: Vec<Datagram> = self.datagrams.iter().copied().filter(late).collect();
@@ -138,8 +139,8 @@ impl Interface {
 }
 
 impl Wireless {
-    /// A fragment has come from a neighbour. True if it goes on by itself, or has come to its end;
-    /// false if the node is to put its packet together.
+    /// Handles a fragment from a neighbour. Returns true if it is forwarded or discarded here,
+    /// false if the node is to reassemble its packet.
     pub(super) fn pass_on_fragment(
         net: &mut Network,
         now: Instant,
@@ -160,11 +161,13 @@ impl Wireless {
             Self::fragment_follows(net, now, at, (link, came_as), current, piece);
             return true;
         }
+        // A packet of which this node has begun to reassemble fragments is reassembled to the end.
         if interface.partials.iter().any(|p| (p.from, p.number) == came_as)
             || !Self::passes_on(net, link, current.outbound.handle)
         {
             return false;
         }
+        // Only the first fragment has the IPv6 header, from which the next hop follows.
         if piece == 0 {
             return Self::begin_entry(net, now, at, (link, came_as), current);
         }
@@ -174,7 +177,7 @@ impl Wireless {
         true
     }
 
-    /// The node at the end of a link passes a packet on without looking into it.
+    /// Whether the node at the end of a link forwards a packet without reading its payload.
     fn passes_on(net: &Network, link: LinkId, handle: PacketHandle) -> bool {
         let at = net.graph.link(link).to();
         let node = net.graph.nodes[at.index()];
@@ -183,8 +186,8 @@ impl Wireless {
         for_others && forwards && handle.hop_limit > 1
     }
 
-    /// The first fragment of a packet for others is here; false if the packet is to be put
-    /// together.
+    /// Handles the first fragment of a packet for another node. Returns false if the packet is to
+    /// be reassembled.
     fn begin_entry(
         net: &mut Network,
         now: Instant,
@@ -249,7 +252,7 @@ impl Wireless {
         true
     }
 
-    /// A fragment of a packet that the node remembers.
+    /// Handles a later fragment of a packet that has an entry.
     fn fragment_follows(
         net: &mut Network,
         now: Instant,
@@ -265,6 +268,7 @@ impl Wireless {
         datagram.here |= 1 << piece;
         let (number, here) = (datagram.number, datagram.here);
         interface.queue_fragment(number);
+        // `here != before`: a repeated last fragment does not count again.
         if here != before && here.count_ones() == current.cut.pieces() {
             if let Some(sender) = &mut wireless.interface(came_as.0).current {
                 sender.arrived = true;
@@ -277,7 +281,7 @@ impl Wireless {
         Self::serve(net, now, at);
     }
 
-    /// The next fragment of a datagram has its turn.
+    /// Sends the next fragment of a datagram.
     pub(super) fn send_fragment(
         net: &mut Network,
         now: Instant,
@@ -296,7 +300,7 @@ impl Wireless {
         Self::send_piece(net, now, station);
     }
 
-    /// A fragment is settled; true if that was the last of its packet that is sent.
+    /// Handles a settled fragment. Returns true if it was the last one of its packet to be sent.
     pub(super) fn fragment_done(
         net: &mut Network,
         now: Instant,
@@ -313,14 +317,16 @@ impl Wireless {
         interface.metrics.fragments_forwarded += u64::from(good && !datagram.is_own());
         datagram.next += 1;
         if datagram.expired(now, timeout) && datagram.next < datagram.cut.pieces() {
-            // Its time ran out while this fragment was being sent.
+            // The time of the entry ran out while this fragment was being sent.
             come_back(&mut net.events, now, station);
         }
+        // Without one fragment the destination cannot reassemble the packet, so the rest is not
+        // sent.
         if !good || datagram.next == datagram.cut.pieces() {
             interface.datagrams.remove(at);
             return true;
         }
-        // Its destination sends nothing that could get in the way of the next.
+        // The destination forwards nothing, so it cannot interfere with the next fragment.
         let at_end = net.graph.link(datagram.link).to() == datagram.handle.dst;
         if config.gap.is_zero() || at_end {
             datagram.stage = Stage::Awaited;
@@ -332,7 +338,7 @@ impl Wireless {
         false
     }
 
-    /// The gap behind a fragment, or the time of an entry, may be over.
+    /// Handles the end of the gap after a fragment, or of the time of an entry.
     pub(super) fn handle_fragments(net: &mut Network, now: Instant, station: u32) {
         let Some(wireless) = &mut net.media.wireless else { return };
         let timeout = wireless.config.patience();
@@ -356,7 +362,7 @@ impl Wireless {
     }
 }
 
-/// Has [`Wireless::handle_fragments`] called.
+/// Schedules a call of [`Wireless::handle_fragments`].
 fn come_back(events: &mut Agenda, at: Instant, station: u32) {
     events.push(at, Event::Medium { medium: Wireless::ID, station, what: FRAGMENT, generation: 0 });
 }

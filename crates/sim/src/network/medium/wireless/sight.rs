@@ -1,6 +1,6 @@
-//! How good a link over the air is, as the node at its beginning sees it: sections V and VI of
-//! "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks", with the channel's busy time
-//! and the arrivals as the node has measured them.
+//! Estimated quality of a link over the air: sections V and VI of "Multipath TCP Over Multi-Hop
+//! Heterogeneous Wireless IoT Networks", with the channel's busy time and the arrival rate that the
+//! node has measured.
 
 use anabranch_core::mptcp::travel::Reading;
 use anabranch_core::mptcp::travel::csma::{Busy, Csma};
@@ -12,35 +12,36 @@ use super::{View, Wireless};
 use crate::packet::NodeId;
 use crate::radio::Station;
 
-/// Octets of a segment without payload in a frame (IPHC, RFC 6282).
+/// Bytes of a frame with a segment without payload (IPHC, RFC 6282).
 const COMPRESSED: u16 = 50;
 
-/// K of the model at most: a longer queue would take minutes to fill.
+/// Largest K of the model: a longer queue would take minutes to fill.
 const LONGEST_QUEUE: u32 = 1000;
 
-/// Seconds between two looks.
+/// Seconds between two measurements.
 const WINDOW: f64 = 2.0;
 
-/// What a station has seen of its channel and its queue of late.
+/// Recent measurements of a station's channel and queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sight {
     since: Instant,
     busy_time: Duration,
-    /// Frames given to the radio, and their octets, since the beginning.
+    /// Number of frames passed to the radio since the beginning, and their bytes.
     pub(super) frames: u64,
     pub(super) octets: u64,
     frames_before: u64,
-    /// p_b: share of the time in which others kept the channel busy.
+    /// p_b: fraction of the time in which other stations kept the channel busy.
     busy: f64,
     /// lambda: frames per second.
     arrivals: f64,
-    /// What followed from the above last, since it takes long to compute and is asked for much more
-    /// often than it changes: share, frames per second, octets of a queued frame, and the view.
+    /// The last result with its inputs: busy fraction, frames per second, bytes of a queued frame,
+    /// and the view. Cached because the model is slow and is asked much more often than the inputs
+    /// change.
     known: Option<(f64, f64, u32, View)>,
 }
 
 impl Sight {
-    /// Looks again, not too often: half of the estimate is the newest window.
+    /// Measures again if a window has passed. The newest window counts for half of the estimate.
     fn look(&mut self, now: Instant, busy_time: Duration) {
         let window = now.saturating_since(self.since).as_secs_f64();
         if window < WINDOW {
@@ -48,7 +49,7 @@ impl Sight {
         }
         let busy = busy_time.saturating_sub(self.busy_time).as_secs_f64() / window;
         let arrivals = (self.frames - self.frames_before) as f64 / window;
-        // The first window began with the epoch, when there was nothing to see.
+        // The estimate has no previous value before the first window.
         let weight = if self.since == Instant::ZERO { 1.0 } else { 0.5 };
         self.busy += weight * (busy.min(1.0) - self.busy);
         self.arrivals += weight * (arrivals - self.arrivals);
@@ -57,7 +58,7 @@ impl Sight {
 }
 
 impl Wireless {
-    /// Equation (8) for a node on the air.
+    /// Equation (8) for a node on the channel.
     pub(super) fn view(&mut self, now: Instant, node: NodeId) -> Option<View> {
         let station = self.station(node)?;
         let busy_time = self.radio.busy_time(now, Station(station));

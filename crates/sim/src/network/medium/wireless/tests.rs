@@ -10,7 +10,7 @@ use crate::packet::{Ends, Opaque, Payload};
 use crate::radio::{Position, RadioConfig};
 use crate::random::Stream;
 
-/// Two nodes on the air, each with a queue of this many packets.
+/// Two nodes on the channel, each with a queue of this many packets.
 fn pair(queue: u32) -> (Network, [NodeId; 2], LinkId) {
     let mut network = Network::new(NetworkConfig::default());
     let nodes = ["a", "b"].map(|name| network.add_node(name, Forwarding::On));
@@ -33,7 +33,7 @@ fn broadcasts_obey_the_limit_of_the_queue() {
             Payload::Opaque(Opaque { protocol: Protocol::ICMPV6, octets: Bytes::from_static(&[0; 8]) });
         network.make_packet(from, Ends::new(from, to), 255, 8, payload)
     };
-    // The first is with the radio, two wait.
+    // The first packet is at the radio, two wait.
     for _ in 0..10 {
         let handle = packet(&mut network, NodeId::ALL_RPL_NODES);
         network.broadcast(Instant::ZERO, from, handle);

@@ -6,7 +6,7 @@ use crate::network::Network;
 use crate::radio::{Effect, FrameKind, Station};
 
 impl Wireless {
-    /// A frame has left the air.
+    /// Reports a frame whose transmission has ended.
     #[cold]
     pub(super) fn watch_frame(net: &mut Network, effect: Effect) {
         let Effect::Frame { start, end, from, to, seq, psdu_len, tag, kind, cut, receivers } = effect else {
@@ -17,8 +17,8 @@ impl Wireless {
             FrameKind::Ack(csl) => Content::Ack(csl),
             FrameKind::Wakeup { rendezvous } => Content::Wakeup { rendezvous },
             FrameKind::Data { version, pending } => {
-                // The sender keeps a packet until its last frame is settled, and what it does next
-                // waits for that.
+                // The sender keeps a packet until its last frame is settled, which is handled after
+                // this effect.
                 let Some(current) = &wireless.interfaces[from.0 as usize].current else { return };
                 debug_assert_eq!(current.number, (tag >> 32) as u32);
                 let packet = net.packets.peek(current.outbound.handle);
@@ -44,9 +44,9 @@ impl Wireless {
         net.observers.tell(|o| o.on_frame(end, &frame));
     }
 
-    /// A station went down or came up: the frame that has broken off is seen while its packet is
-    /// still there. Of what else the radio says then, that the station is done, its node need not
-    /// be told.
+    /// Reports a frame that was broken off when a station went down or came up, while its packet
+    /// still exists. Other effects of the change are dropped: the node need not be told that its
+    /// station is done.
     pub(super) fn watch_last_frame(net: &mut Network) {
         while let Some(effect) = net.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
             Self::watch_frame(net, effect);
