@@ -20,13 +20,14 @@ const NAME: &str = "anabranch-lab";
 
 /// Help of `sweep`.
 pub const SWEEP: &str =
-    "Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped";
+    "Run a scenario for a grid or sample of its parameters, on all cores; finished runs are skipped";
 /// Help of `lab`.
-pub const LAB: &str = "The papers' experiments: one point or grid, or every published figure beside ours";
+pub const LAB: &str =
+    "Run the papers' experiments: one point, a grid, or all published figures for comparison";
 /// Help of `plan`.
-pub const PLAN: &str = "The closed-form models";
+pub const PLAN: &str = "Evaluate the closed-form models";
 /// Help of `completions`.
-pub const COMPLETIONS: &str = "Print the completions of a shell";
+pub const COMPLETIONS: &str = "Print the completion script of a shell";
 
 /// The companion's commands, each with its help.
 const COMMANDS: [(&str, &str); 4] =
@@ -53,7 +54,7 @@ pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
     let own = env::current_exe().ok();
     let Some(program) = found(own.as_deref(), env::var_os("PATH").as_deref()) else {
         let message = format!(
-            "`anabranch {command}` needs the companion program {NAME}, which is neither beside this program nor on the PATH"
+            "`anabranch {command}` needs the companion program {NAME}, which is neither in the folder of this program nor on the PATH"
         );
         return Err(Error::missing(message).with_hint(hint(own.as_deref())));
     };
@@ -100,6 +101,6 @@ fn hint(own: Option<&Path>) -> String {
         _ => " --release",
     };
     format!(
-        "in a checkout, `cargo build{profile} -p anabranch-lab-cli` builds it; packages have it as {NAME}"
+        "in a checkout, build it with `cargo build{profile} -p anabranch-lab-cli`; packages contain it as {NAME}"
     )
 }

@@ -50,7 +50,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let points = run::read(path, &arguments.set, policies)?;
     let [(point, files)] = &points[..] else {
         let message = format!("{}: a sweep of {} points cannot be emulated", path.display(), points.len());
-        return Err(Error::input(message).with_hint("set its axes with --set, or leave `[sweep]` out"));
+        return Err(Error::input(message).with_hint("set its axes with --set, or remove `[sweep]`"));
     };
     run::refuse_overwriting(path, &points, &[("--pcap", &arguments.pcap)])?;
     let scenario = &point.scenario;
@@ -96,7 +96,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         Ended::Late => {
             let [max, limit] = [report.lag.max_s, report.lag.limit_s].map(|s| figure(s * 1e3));
             let message = format!("events came {max} ms late; the limit is {limit} ms");
-            let hint = "use a less busy machine, raise `lag_limit`, or let `on_lag` be \"warn\"";
+            let hint = "use a less busy machine, raise `lag_limit`, or set `on_lag = \"warn\"`";
             Err(Error::job(message).with_hint(hint))
         }
     }
@@ -106,10 +106,9 @@ fn failed(path: &Path, error: anabranch_emu::Error) -> Error {
     use anabranch_emu::Error as E;
     let message = error.to_string();
     match error {
-        E::NoEnds => Error::input(format!("{}: {message}", path.display())).with_hint(
-            "give the nodes that the kernel shall stand for `host = \"tun\"`, or use `anabranch run`",
-        ),
-        E::DeviceExists(_) => Error::input(message).with_hint("name another with the node's `device`"),
+        E::NoEnds => Error::input(format!("{}: {message}", path.display()))
+            .with_hint("set `host = \"tun\"` on the nodes that the kernel plays, or use `anabranch run`"),
+        E::DeviceExists(_) => Error::input(message).with_hint("choose another name with the node's `device`"),
         // File capabilities are not enough: the program `ip` would not inherit them.
         E::Privilege { .. } => Error::missing(message).with_hint(format!("run `{}`", with_sudo())),
         E::NoTun(_) => Error::missing(message).with_hint("run `sudo modprobe tun`"),
@@ -174,7 +173,7 @@ fn table(scenario: &Scenario, seed: u64, ends: &Ends, report: &Report) -> String
     let mut text = format!("{}, seed {seed}, {elapsed} s\n", scenario.name);
     text += &format!(
         "  {:16} {:>12} {:>14} {:>12} {:>14} {:>10} {:>10}\n",
-        "end", "packets in", "octets in", "packets out", "octets out", "foreign", "lost"
+        "end", "packets in", "bytes in", "packets out", "bytes out", "foreign", "lost"
     );
     for (end, t) in ends.iter().zip(&report.traffic) {
         text += &format!(

@@ -202,12 +202,12 @@ impl Push {
     }
 
     fn verdict(&self, scenario: &Scenario, report: &deployed::report::Report) -> Result<(), Error> {
-        let got = format!("{} of {} octets were delivered", report.delivered_bytes, report.bytes);
+        let got = format!("{} of {} bytes were delivered", report.delivered_bytes, report.bytes);
         match self.sender().outcome() {
             Some(Outcome::Delivered) if report.verified == Some(true) => Ok(()),
-            Some(Outcome::Delivered) => Err(Error::job("what was delivered is not the file")),
+            Some(Outcome::Delivered) => Err(Error::job("the delivered bytes differ from the file")),
             Some(Outcome::Failed(failure)) => Err(Error::job(format!("not delivered: {failure}; {got}"))
-                .with_hint("`--gateways`, `--fail` and the network decide what is left")),
+                .with_hint("check --gateways, --fail and the network")),
             None => Err(Error::job(format!("not delivered within {}; {got}", text_of(scenario.stop)))
                 .with_hint("raise `stop` in the network's file")),
         }

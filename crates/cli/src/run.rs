@@ -181,7 +181,7 @@ pub(crate) type PointWithFiles = (Point, Files);
 /// Refuses scenarios with nodes that the kernel plays: they cannot be simulated.
 pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(), Error> {
     if points.iter().any(|(point, _)| point.scenario.nodes.iter().any(|node| node.tun.is_some())) {
-        let message = format!("{}: the kernel stands for some of its nodes", path.display());
+        let message = format!("{}: nodes with host = \"tun\" cannot be simulated", path.display());
         return Err(Error::input(message).with_hint("run it with `anabranch emulate`"));
     }
     Ok(())
@@ -218,7 +218,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     let points = points.points().map_err(|error| if_a_spec(path, &points, error))?;
     if !points.is_empty() && points.iter().all(|point| point.scenario.has_unheard_link_acks()) {
         say!(
-            "warning: {}: `link_ack_timeout` has no effect: no node has `dtc`, and the link repeats nothing",
+            "warning: {}: `link_ack_timeout` has no effect: no node has `dtc`, and the link has no retransmissions",
             path.display()
         );
     }
@@ -232,7 +232,7 @@ fn if_a_spec(path: &Path, source: &Source, error: ScenarioError) -> Error {
         return error.into();
     }
     let path = path.display();
-    Error::input(format!("{path}: this is the spec of a sweep, not a scenario"))
+    Error::input(format!("{path}: this is a sweep, not a scenario"))
         .with_hint(format!("run it with `anabranch sweep {path}`"))
 }
 
@@ -259,7 +259,7 @@ impl End {
             (hop_limit, "reached their hop limit", "raise `hop_limit` in `[network]`"),
             (
                 down,
-                "came to a node that was down",
+                "reached a node that was down",
                 "see `node.*.dropped_down` and the events that fail nodes",
             ),
         ];
@@ -304,7 +304,7 @@ impl Verdict {
                         self.hint(hint);
                     }
                     say!(
-                        "not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} octets; {why}"
+                        "not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} bytes; {why}"
                     );
                 }
             }
@@ -394,7 +394,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
         let message = format!(
             "--trace, --pcap, --events and --series are for one run, not {points} points with {runs} runs"
         );
-        let hint = "leave --runs out or choose one with --run, and set the sweep's axes with --set";
+        let hint = "omit --runs or choose one with --run, and set the sweep's axes with --set";
         return Err(Error::input(message).with_hint(hint));
     };
     // Open all files before the run begins, since the run may take long.

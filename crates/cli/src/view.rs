@@ -59,7 +59,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         limit: arguments.limit,
     };
     if part.from > part.until {
-        return Err(Error::input("--from is later than --until").with_hint("show some time between them"));
+        return Err(Error::input("--from is later than --until").with_hint("choose an --until after --from"));
     }
     let replay = if is_scenario(&arguments.log) {
         replay(&arguments.log, simulate(&arguments.log, &out, policies)?.as_slice(), part)?
@@ -68,7 +68,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         replay(&arguments.log, BufReader::new(file), part)?
     };
     if let Some(octets) = replay.cut {
-        say!("warning: {} breaks off after {octets} octets: the page ends there", arguments.log.display());
+        say!("warning: {} is truncated after {octets} bytes: the page ends there", arguments.log.display());
     }
     let page = if is_picture { picture(&replay, arguments.length)? } else { page::html(&replay) };
     write_whole(&out, page.as_bytes())?;
@@ -80,7 +80,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
 fn picture(replay: &Replay, length: Option<Span>) -> Result<String, Error> {
     let seconds = length.map_or(12.0, |span| span.0.as_secs_f64());
     if seconds < 0.1 {
-        return Err(Error::input("--length: a picture lasts for at least 0.1 s"));
+        return Err(Error::input("--length: a picture lasts at least 0.1 s; give a longer time"));
     }
     picture::svg(replay, seconds).map_err(|why| {
         Error::input(why).with_hint("show less with --from and --until, or make a page: `--out FILE.html`")
@@ -91,9 +91,9 @@ fn replay(path: &Path, log: impl BufRead, part: Part) -> Result<Replay, Error> {
     Replay::read(log, part).map_err(|error| {
         let hint = match error {
             LogError::Empty | LogError::Foreign => {
-                "name what `anabranch run SCENARIO --events PATH` has written"
+                "give a log that `anabranch run SCENARIO --events PATH` has written"
             }
-            LogError::Version(_) => "use the anabranch that has written it, or run the scenario again",
+            LogError::Version(_) => "use the version of anabranch that wrote it, or run the scenario again",
             LogError::TooMuch { .. } => {
                 "show a part of it with --from and --until, or allow a larger page with --limit"
             }
@@ -112,8 +112,12 @@ fn is_scenario(path: &Path) -> bool {
 fn simulate(path: &Path, out: &Path, policies: &Policies) -> Result<Vec<u8>, Error> {
     let points = run::read(path, &[], policies)?;
     let [(point, files)] = points.as_slice() else {
-        return Err(Error::input(format!("{}: it has {} points", path.display(), points.len()))
-            .with_hint("choose one with `anabranch run --set ... --events PATH`, and view that"));
+        return Err(Error::input(format!(
+            "{}: a sweep of {} points cannot be viewed",
+            path.display(),
+            points.len()
+        ))
+        .with_hint("run one point with `anabranch run --set ... --events PATH`, and view its log"));
     };
     run::refuse_outside(path, &points)?;
     run::refuse_overwriting(path, &points, &[("--out", &Some(out.to_owned()))])?;

@@ -75,8 +75,8 @@ fn check(path: &Path) -> Result<(), Error> {
     if STARTS.iter().any(|known| *known == *start) {
         return Ok(());
     }
-    Err(Error::input(format!("{} is no capture", path.display()))
-        .with_hint("name a file that `anabranch run SCENARIO --pcap FILE` has written"))
+    Err(Error::input(format!("{} is not a capture", path.display()))
+        .with_hint("give a file that `anabranch run SCENARIO --pcap FILE` has written"))
 }
 
 /// A new folder that only its owner may enter, so that no other user can change the script before

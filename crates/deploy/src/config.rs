@@ -32,7 +32,8 @@ pub fn with_files(program: Command) -> Command {
         .long(CONFIG)
         .value_name("FILE")
         .value_parser(value_parser!(PathBuf))
-        .help("Take options from this TOML file: its keys are the long options, its values what would follow them. The command line goes before it; paths in it are relative to the working directory");
+        .help("Read options from this TOML file; its keys are the long option names")
+        .long_help("Read options from this TOML file; its keys are the long option names.\n\nOptions on the command line take precedence. Paths in the file are relative to the working directory.");
     let named = |command: &Command| CONFIGURABLE.contains(&command.get_name());
     let there: Vec<String> =
         program.get_subcommands().filter(|c| named(c)).map(|c| c.get_name().to_owned()).collect();
@@ -147,12 +148,12 @@ impl File<'_> {
         known: &[(&str, &Arg)],
     ) -> Error {
         if COMMAND_LINE_ONLY.contains(&name) {
-            let message = format!("`{name}` is for the command line only");
-            return self.error(span, message, Some(format!("leave it out here and give --{name}")));
+            let message = format!("`{name}` is allowed on the command line only");
+            return self.error(span, message, Some(format!("remove it from this file and give --{name}")));
         }
         let message = format!("`{}` has no option `{name}`", command.get_name());
         let hint = match did_you_mean(&name.replace('_', "-"), known.iter().map(|(name, _)| *name)) {
-            _ if value.is_table() => "a file is for one command and has no sections".to_owned(),
+            _ if value.is_table() => "the file is for one command and has no sections".to_owned(),
             Some(hint) => hint,
             None => {
                 let name = command.get_name();
@@ -186,15 +187,15 @@ impl File<'_> {
         let reason = std::error::Error::source(error).map(ToString::to_string);
         match error.kind() {
             ErrorKind::ValueValidation | ErrorKind::InvalidValue if said => {
-                let reason = reason.unwrap_or_else(|| "that is none of its values".to_owned());
+                let reason = reason.unwrap_or_else(|| "not one of the possible values".to_owned());
                 let message = format!("{name}: `{value}`: {reason}");
-                let hint = format!("it takes what --{name} takes; see --help");
+                let hint = format!("`{name}` takes the same values as --{name}; see --help");
                 self.error(entry.span.clone(), message, Some(hint))
             }
             ErrorKind::ArgumentConflict => {
                 let other = text(ContextKind::PriorArg).unwrap_or("another option");
-                let message = format!("`{name}` does not go with {other}");
-                self.error(entry.span.clone(), message, Some("leave one of them out".to_owned()))
+                let message = format!("`{name}` conflicts with {other}");
+                self.error(entry.span.clone(), message, Some("remove one of them".to_owned()))
             }
             _ => self.beside(error),
         }
@@ -205,7 +206,7 @@ impl File<'_> {
     fn beside(&self, error: &clap::Error) -> Error {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-        Error::input(text).with_hint(format!("options were taken from {} too", self.path.display()))
+        Error::input(text).with_hint(format!("options were read from {} too", self.path.display()))
     }
 }
 

@@ -30,7 +30,7 @@ impl FromStr for Endpoint {
         if host.is_empty() {
             return Err(expected.to_owned());
         }
-        let port = port.map(|port| port.parse().map_err(|_| format!("`{port}` is no port; {expected}")));
+        let port = port.map(|port| port.parse().map_err(|_| format!("`{port}` is not a port; {expected}")));
         Ok(Self { text: text.to_owned(), host: host.to_owned(), port: port.transpose()? })
     }
 }

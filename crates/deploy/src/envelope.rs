@@ -30,13 +30,13 @@ pub(crate) fn about(path: &Path, envelope: &Envelope<'_>, file: &FileDigest) -> 
         return Ok(());
     }
     let message = format!(
-        "{}: it is about a file of {length} bytes with SHA-256 {}, and this one has {} bytes and {}",
+        "{}: describes another file: {length} bytes, SHA-256 {}; this file has {} bytes, SHA-256 {}",
         path.display(),
         hex(&sha256),
         file.length,
         hex(&file.sha256)
     );
-    Err(Error::job(message).with_hint("the file has changed since, or this is the manifest of another"))
+    Err(Error::job(message).with_hint("the file has changed since, or this is the manifest of another file"))
 }
 
 /// Reads the bytes of a manifest. At most one byte more than the limit is read, so that a longer
@@ -57,7 +57,7 @@ pub(crate) fn octets(path: &Path) -> Result<Vec<u8>, Error> {
 /// It is not a manifest of the supported profile.
 pub(crate) fn read<'a>(path: &Path, octets: &'a [u8]) -> Result<Envelope<'a>, Error> {
     Envelope::read(octets).map_err(|error| {
-        Error::input(format!("{}: not a manifest that nodes take: {error}", path.display()))
+        Error::input(format!("{}: not a valid manifest: {error}", path.display()))
             .with_hint("`anabranch manifest create` makes manifests")
     })
 }

@@ -70,7 +70,7 @@ impl Error {
     /// An output file cannot be written, found out before the work began.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
         Self::input(format!("cannot write {}: {error}", path.display()))
-            .with_hint("name a place where you may write")
+            .with_hint("choose a path that you can write")
     }
 
     /// The message and the hint.
@@ -80,7 +80,7 @@ impl Error {
                 (message, hint.as_deref())
             }
             Self::Interrupted => ("interrupted", None),
-            Self::Pipe => ("the reader of the output is gone", None),
+            Self::Pipe => ("the reader of the output has closed it", None),
         }
     }
 

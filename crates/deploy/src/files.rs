@@ -24,14 +24,14 @@ pub fn read(path: &Path) -> Result<Bytes, Error> {
     };
     octets
         .map(Bytes::from)
-        .map_err(|e| Error::unreadable(path, &e).with_hint("name a file that you may read"))
+        .map_err(|e| Error::unreadable(path, &e).with_hint("give a file that you can read"))
 }
 
 /// Checks that a file can be created at `path`, without leaving one behind.
 pub fn check_writable(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
-            .with_hint("name a file in it"));
+            .with_hint("name a file in this directory"));
     }
     let tried =
         if is_in_place(path) { open_in_place(path).map(drop) } else { Temporary::beside(path).map(drop) };
@@ -59,7 +59,7 @@ pub fn check_apart<'a>(
         }
         if let Some((other, _)) = others.iter().find(|(_, other)| *other == identity) {
             let message = format!("{other} and {option} name the same file, {}", path.display());
-            return Err(Error::input(message).with_hint("name a file of its own for each output"));
+            return Err(Error::input(message).with_hint("give a separate file for each output"));
         }
         others.push((option, identity));
     }
@@ -339,7 +339,7 @@ pub fn folder(path: &Path) -> &Path {
 
 /// Reads a file once to compute its digest, and returns the open file with it.
 pub fn digest(path: &Path) -> Result<(File, FileDigest), Error> {
-    let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
+    let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("give a file that you can read");
     let mut file = File::open(path).map_err(unreadable)?;
     let (mut sha256, mut length, mut octets) = (Sha256::new(), 0, vec![0; 64 << 10]);
     loop {

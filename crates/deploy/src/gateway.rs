@@ -127,10 +127,9 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     // Half of a session's share may wait in the kernel, half here for the node.
     let part = u64::from(config.session_buffer()) * 2;
     if part.saturating_mul(config.connections as u64) > config.memory {
-        let message = format!("--memory {memory} is less than {} sessions need", config.connections);
-        return Err(
-            Error::input(message).with_hint(format!("give {part} octets for each, or fewer --connections"))
-        );
+        let message = format!("--memory {memory} is too small for {} sessions", config.connections);
+        return Err(Error::input(message)
+            .with_hint(format!("give at least {part} bytes per session, or lower --connections")));
     }
     if check {
         return service::checked("gateway");
@@ -154,13 +153,13 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         metrics.announce();
         match rules.is_empty() {
             true => {
-                let message = "it relays nowhere: name nodes with --allow PREFIX[:PORTS]";
+                let message = "no --allow given: no node can be reached; add --allow PREFIX[:PORTS]";
                 Entry::warning("no allow", message).write();
             }
             false => Entry::info("allow", format!("relays to {}", rules.join(", "))).write(),
         }
         if insecure {
-            Entry::info("insecure", "it serves anybody; for trusted networks only").write();
+            Entry::info("insecure", "--insecure: any sender is served; for trusted networks only").write();
         }
         service::ready();
         let log = RefCell::new(Limiter::new(Instant::now()));
@@ -185,7 +184,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         };
         let page = || totals.borrow().page(&gauges, log.borrow().suppressed());
         let health = || match gauges.is_deaf() {
-            true => Err("the kernel hands out no more connections: too many descriptors?".to_owned()),
+            true => Err("cannot accept connections; raise the limit on open files (ulimit -n)".to_owned()),
             false => Ok(()),
         };
         tokio::select! {
@@ -221,9 +220,9 @@ impl Totals {
     fn page(&self, gauges: &Gauges, suppressed: u64) -> Page {
         let mut page = Page::of_process();
         let name = "anabranch_gateway_sessions";
-        page.value(name, Kind::Gauge, "Sessions at present, half-open ones included.", gauges.sessions());
+        page.value(name, Kind::Gauge, "Sessions open now, half-open ones included.", gauges.sessions());
         let results = RESULTS.map(|result| (result, self.results.get(result).copied().unwrap_or(0)));
-        let help = "Sessions that are over, by result.";
+        let help = "Sessions that ended, by result.";
         page.counters("anabranch_gateway_sessions_total", help, "result", &results);
         let bytes = [("down", gauges.octets_down()), ("up", gauges.octets_up())];
         let help = "Bytes relayed, down to nodes and up to senders.";
@@ -238,13 +237,13 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
     match event {
         GatewayEvent::Full { peer, of_one_host } => {
             let why = match of_one_host {
-                false => "--connections are all in use",
-                true => "its host has all that --per-host allows",
+                false => "--connections is reached",
+                true => "--per-host is reached",
             };
             (*peer, (Class::Refused, "without room"), format!("{peer} reset: {why}"))
         }
         GatewayEvent::Evicted { peer } => {
-            let line = format!("{peer} reset: it had said nothing while others called");
+            let line = format!("{peer} reset: not identified while --half-open was reached");
             (*peer, (Class::Refused, "pushed out"), line)
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
@@ -254,22 +253,20 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
             let is_refused = (Class::Refused, "reset");
             let (kind, what) = match (opened, forbidden, rejected) {
                 (1.., _, _) => {
-                    let what = format!("{octets_down} octets to the node, {octets_up} back");
+                    let what = format!("{octets_down} bytes to the node, {octets_up} back");
                     ((Class::Served, "served"), what)
                 }
                 (_, 1.., _) => {
-                    ((Class::Refused, "forbidden"), "wanted a node that no --allow names".to_owned())
+                    ((Class::Refused, "forbidden"), "requested a node outside of --allow".to_owned())
                 }
                 (0, 0, _) if congested > 0 => {
-                    ((Class::Refused, "congested"), "was told to call later: there is no room".to_owned())
+                    ((Class::Refused, "congested"), "refused as congested: --per-node is reached".to_owned())
                 }
                 // The node was unreachable, whatever the sender did after the answer.
                 (0, 0, _) if unreachable > 0 => unreached,
                 (0, 0, _) if refused.total() > refused.silent => (is_refused, "reset".to_owned()),
-                (_, _, 1..) => (is_refused, "reset: it did not say what it wants".to_owned()),
-                (0, 0, 0) if refused.silent > 0 => {
-                    (is_refused, "reset: it did not say what it wants".to_owned())
-                }
+                (_, _, 1..) => (is_refused, "reset: no request received".to_owned()),
+                (0, 0, 0) if refused.silent > 0 => (is_refused, "reset: no request received".to_owned()),
                 (0, 0, 0) => unreached,
             };
             // A sender that knows the file is complete closes its connection with acknowledgements
@@ -307,7 +304,7 @@ mod tests {
             line(&GatewayEvent::Ended { peer: sender, counters, refused, error }).2
         };
         let (reset, silent) = (io::ErrorKind::ConnectionReset, io::ErrorKind::TimedOut);
-        assert_eq!(said(1, None, reset), "127.0.0.1:1 300 octets to the node, 20 back");
+        assert_eq!(said(1, None, reset), "127.0.0.1:1 300 bytes to the node, 20 back");
         assert!(said(1, None, silent).contains("; 127.0.0.1:1: "));
         assert!(said(1, Some(Leg::Wireless), reset).contains("; 127.0.0.1:2: "));
         assert!(said(0, None, reset).contains("; 127.0.0.1:1: "));

@@ -30,14 +30,15 @@ pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16)
     let folder = state_folder(said);
     let own = own.to_string();
     let name = own.trim_start_matches("x25519:").get(..16).unwrap_or_default();
-    let found = folder.ok_or_else(|| "no folder is known".to_owned()).and_then(|folder| {
+    let found = folder.ok_or_else(|| "no state folder".to_owned()).and_then(|folder| {
         let place = folder.join(format!("greetings-{role}-{name}-{port}"));
         let floors = read(&place)?;
         Ok((folder, place, floors))
     });
     let warn = |why: &str| {
-        let hint = "after a restart, recorded greetings are answered once more";
-        let hint = format!("{hint}: let --state be a folder on a disk with room that this user may write");
+        let hint = "after a restart, the node or gateway accepts recorded greetings once";
+        let hint =
+            format!("{hint}; set --state to a folder that this user can write, on a disk with free space");
         Entry::warning("no state", format!("{why}; {hint}")).write();
     };
     let (folder, place, floors) = found.inspect_err(|why| warn(why)).ok()?;
@@ -59,9 +60,8 @@ fn ledger(place: PathBuf, floors: Floors, warned: bool) -> Ledger {
         match write(&place, &floors) {
             Ok(()) => warned.store(false, Ordering::Relaxed),
             Err(why) if !warned.swap(true, Ordering::Relaxed) => {
-                let message = format!(
-                    "{why}; until it can be written, a restart makes recorded greetings count once more"
-                );
+                let message =
+                    format!("{why}; until it can be written, a restart accepts recorded greetings once");
                 Entry::warning("no state", message).write();
             }
             Err(_) => {}
@@ -81,7 +81,7 @@ fn read(place: &Path) -> Result<Floors, String> {
         Some((sender.parse().ok()?, number.parse().ok()?))
     };
     let lines: Option<Floors> = text.lines().map(line).collect();
-    lines.ok_or_else(|| format!("{} is not what was written there", place.display()))
+    lines.ok_or_else(|| format!("{} is damaged: expected lines `KEY NUMBER`", place.display()))
 }
 
 fn write(place: &Path, floors: &Floors) -> Result<(), String> {

@@ -90,8 +90,11 @@ pub fn main(command: &Command) -> Result<(), Error> {
         Command::Public(public) => {
             for key in in_file(&public.file)? {
                 let Some(public) = key.public() else {
-                    return Err(Error::input(format!("{}: it has no secret key", public.file.display()))
-                        .with_hint("name a NAME.key of `anabranch key new`"));
+                    return Err(Error::input(format!(
+                        "{}: no secret key in this file",
+                        public.file.display()
+                    ))
+                    .with_hint("name a NAME.key of `anabranch key new`"));
                 };
                 output::text(&format!("{}\n", public.to_line()))?;
             }
@@ -105,7 +108,7 @@ pub fn main(command: &Command) -> Result<(), Error> {
 fn make(name: &Path, kind: Kind) -> Result<(), Error> {
     let last = name.as_os_str().as_encoded_bytes().rsplit(|octet| *octet == b'/').next();
     if last.is_none_or(|last| matches!(last, b"" | b"." | b"..")) {
-        return Err(Error::input(format!("{}: it is a folder, not a name", name.display()))
+        return Err(Error::input(format!("{}: this is a folder; expected a name", name.display()))
             .with_hint("`anabranch key new NAME` makes NAME.key and NAME.pub"));
     }
     let no_entropy = |e| Error::missing(format!("{e}"));
@@ -132,8 +135,8 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
     let mut file = file.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Error::input(format!("{} is there already", path.display()))
-            .with_hint("no key is ever overwritten: take another name, or remove it yourself"),
+        io::ErrorKind::AlreadyExists => Error::input(format!("{} already exists", path.display()))
+            .with_hint("keys are never overwritten: choose another name, or remove the file"),
         _ => Error::unwritable(path, &error),
     })?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
@@ -148,11 +151,11 @@ impl Sign {
         let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
         let inputs = [("the file to sign,", self.file.as_path()), ("the key", self.key.as_path())];
         check_apart(inputs, [("--out", path.as_path())])?;
-        warn_if_open(&self.key);
         let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
-            return Err(Error::input(format!("{}: it is no signing key", self.key.display()))
-                .with_hint("`anabranch key new NAME --kind signing` makes one"));
+            return Err(Error::input(format!("{}: not a signing key", self.key.display()))
+                .with_hint("`anabranch key new NAME --kind signing` makes a signing key"));
         };
+        warn_if_open(&self.key);
         let signature = key.sign(&digest(&self.file)?.1);
         write_whole(&path, format!("{signature}\n").as_bytes())?;
         output::text(&format!("{}\n", path.display()))
@@ -169,13 +172,19 @@ impl Verify {
             .filter_map(|key| if let KeyText::Verifying(key) = key { Some(*key) } else { None })
             .collect();
         if signers.is_empty() {
-            return Err(Error::input(format!("{}: it has no signer's public key", self.key.display()))
-                .with_hint("name a NAME.pub of `anabranch key new NAME --kind signing`"));
+            return Err(Error::input(format!(
+                "{}: no public key of a signer in this file",
+                self.key.display()
+            ))
+            .with_hint("name a NAME.pub of `anabranch key new NAME --kind signing`"));
         }
         match signers.iter().any(|key| key.has_signed(&file, &signature)) {
-            true => output::text("the signature holds\n"),
-            false => Err(Error::job(format!("{}: the signature does not hold", path.display()))
-                .with_hint("the file has changed since, or somebody else has signed it")),
+            true => output::text("the signature is valid\n"),
+            false => Err(Error::job(format!(
+                "{}: invalid signature: not of this file by this key",
+                path.display()
+            ))
+            .with_hint("the file has changed since it was signed, or another key signed it")),
         }
     }
 }

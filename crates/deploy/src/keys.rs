@@ -255,22 +255,22 @@ impl OfSender {
 }
 
 fn who_may(flags: &str) -> Error {
-    Error::input(format!("nothing says who may: {flags}")).with_hint(
-        "`anabranch key new NAME` or `anabranch-key new NAME` makes keys; --insecure does without, where every host is trusted",
+    Error::input(format!("no keys given: expected {flags}")).with_hint(
+        "`anabranch key new NAME` or `anabranch-key new NAME` makes keys; in a network where every host is trusted, --insecure runs without keys",
     )
 }
 
 fn wrong(place: &str, wanted: &'static str, is: &'static str) -> Error {
     let hint = match (wanted, is) {
         ("x25519", "x25519-secret") | ("ed25519", "ed25519-secret") => {
-            "name the NAME.pub that was made with it; NAME.key stays with its owner"
+            "name the NAME.pub of the same key pair; NAME.key stays with its owner"
         }
-        ("x25519-secret", "x25519") => "name the NAME.key that was made with it; NAME.pub is for others",
-        ("psk", _) => "`anabranch key new NAME --kind psk` makes one, which both ends need",
+        ("x25519-secret", "x25519") => "name the NAME.key of the same key pair; NAME.pub is for its peers",
+        ("psk", _) => "`anabranch key new NAME --kind psk` makes a pre-shared key, which both ends need",
         ("ed25519", _) => {
-            "`anabranch key new NAME --kind signing` makes NAME.key, which signs, and NAME.pub, which is for nodes"
+            "`anabranch key new NAME --kind signing` makes NAME.key for the signer and NAME.pub for nodes"
         }
-        _ => "`anabranch key new NAME` makes NAME.key, which is secret, and NAME.pub, which is for others",
+        _ => "`anabranch key new NAME` makes the secret NAME.key and the public NAME.pub",
     };
     Error::input(format!("{place}: {}", BadKey::Other { wanted, is })).with_hint(hint)
 }
@@ -279,8 +279,8 @@ fn wrong(place: &str, wanted: &'static str, is: &'static str) -> Error {
 pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     let keys = any_in_file(path)?;
     if keys.is_empty() {
-        return Err(Error::input(format!("{}: there is no key in it", path.display()))
-            .with_hint("a key is on a line of its own; lines that begin with # are comments"));
+        return Err(Error::input(format!("{}: no key in this file", path.display()))
+            .with_hint("put each key on its own line; lines that begin with # are comments"));
     }
     Ok(keys)
 }
@@ -346,7 +346,7 @@ fn public(text: &str) -> Result<PublicKey, Error> {
     let keys = publics(&[text.to_owned()])?;
     match keys[..] {
         [key] => Ok(key),
-        _ => Err(Error::input(format!("{text}: one key is wanted here, and it has {}", keys.len()))),
+        _ => Err(Error::input(format!("{text}: expected one key, found {}", keys.len()))),
     }
 }
 
@@ -354,11 +354,7 @@ fn public(text: &str) -> Result<PublicKey, Error> {
 fn one<T>(path: &Path, kind: &'static str, pick: impl Fn(&KeyText) -> Option<T>) -> Result<T, Error> {
     let picked = match &in_file(path)?[..] {
         [key] => pick(key).ok_or_else(|| wrong(&path.display().to_string(), kind, key.kind())),
-        keys => Err(Error::input(format!(
-            "{}: one key is wanted here, and it has {}",
-            path.display(),
-            keys.len()
-        ))),
+        keys => Err(Error::input(format!("{}: expected one key, found {}", path.display(), keys.len()))),
     };
     picked.inspect(|_| warn_if_open(path))
 }
@@ -375,7 +371,8 @@ fn shared(path: &Path) -> Result<SharedKey, Error> {
 pub(crate) fn warn_if_open(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     if path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0) {
-        let message = format!("others may read {}: `chmod 600` it", path.display());
+        let message =
+            format!("other users can read the secret file {0}; run `chmod 600 {0}`", path.display());
         Entry::warning("open key", message).with("file", path.display().to_string()).write();
     }
 }
@@ -383,7 +380,7 @@ pub(crate) fn warn_if_open(path: &Path) {
 /// Reads a signature that `key sign` has written.
 pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
     const HINT: &str =
-        "`anabranch key sign` makes signatures; `--manifest` takes what `anabranch manifest create` makes";
+        "`anabranch key sign` makes signatures; `anabranch manifest create` makes files for --manifest";
     let mut octets = Vec::new();
     // A signature has 128 hexadecimal digits. The limit keeps a wrong, maybe very long file out of
     // memory.

@@ -144,11 +144,11 @@ impl Create {
         check_apart(inputs, [("--out", path.as_path())])?;
         let (mut file, digest) = digest(&self.file)?;
         let sequence = self.sequence(&mut file, &digest)?;
-        warn_if_open(&self.key);
         let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
-            return Err(Error::input(format!("{}: it is no signing key", self.key.display()))
-                .with_hint("`anabranch key new NAME --kind signing` makes one"));
+            return Err(Error::input(format!("{}: not a signing key", self.key.display()))
+                .with_hint("`anabranch key new NAME --kind signing` makes a signing key"));
         };
+        warn_if_open(&self.key);
         let vendor = vendor(&self.vendor)?;
         let manifest = Manifest {
             sequence,
@@ -159,7 +159,7 @@ impl Create {
             use_before: self.expires.map(|Expiry(end)| end),
         };
         if manifest.use_before.is_some_and(|end| end <= unix_time().as_secs()) {
-            say!("warning: {}: it has expired already: no node takes it", path.display());
+            say!("warning: {}: already expired: no node accepts it", path.display());
         }
         write_whole(&path, &manifest.sign(key))?;
         output::text(&format!("{}\n", path.display()))
@@ -175,15 +175,12 @@ impl Create {
         };
         match self.sequence.or(version.map(mcuboot::Version::number)) {
             Some(u64::MAX) => {
-                let message =
-                    format!("sequence number {}: no later manifest could have a higher one", u64::MAX);
-                Err(Error::input(message).with_hint("give a --sequence that leaves room for those to come"))
+                let message = format!("sequence number {} has no successor", u64::MAX);
+                Err(Error::input(message).with_hint("give a lower --sequence"))
             }
             Some(sequence) => Ok(sequence),
-            None => {
-                Err(bad(&"nothing says which number it has")
-                    .with_hint("give --sequence N, higher than the last"))
-            }
+            None => Err(bad(&"no sequence number: not an MCUboot image and no --sequence")
+                .with_hint("give --sequence N, higher than that of the last manifest")),
         }
     }
 }
@@ -210,7 +207,7 @@ impl Verify {
         let octets = octets(&self.manifest)?;
         let envelope = read(&self.manifest, &octets)?;
         if !signers.iter().any(|key| envelope.is_signed_by(key)) {
-            let message = format!("{}: none of --signers has signed it", self.manifest.display());
+            let message = format!("{}: not signed by any key of --signers", self.manifest.display());
             return Err(Error::job(message));
         }
         if let Some(file) = &self.file {
@@ -218,10 +215,10 @@ impl Verify {
         }
         match envelope.manifest().use_before {
             Some(end) if end <= unix_time().as_secs() => {
-                Err(Error::job(format!("{}: it has expired on {}", self.manifest.display(), Expiry(end)))
-                    .with_hint("`anabranch manifest create` makes a new one, perhaps with a later --expires"))
+                Err(Error::job(format!("{}: expired on {}", self.manifest.display(), Expiry(end)))
+                    .with_hint("`anabranch manifest create` makes a new one; --expires sets its end"))
             }
-            _ => output::text("the manifest holds\n"),
+            _ => output::text("the manifest is valid\n"),
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) enum BadImage {
 impl From<io::Error> for BadImage {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Not("it ends before its header says"),
+            io::ErrorKind::UnexpectedEof => Self::Not("shorter than its header says"),
             _ => Self::Read(error),
         }
     }
@@ -83,7 +83,7 @@ impl fmt::Display for BadImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read(error) => write!(f, "cannot be read: {error}"),
-            Self::Not(what) => write!(f, "not a whole MCUboot image: {what}"),
+            Self::Not(what) => write!(f, "not a complete MCUboot image: {what}"),
         }
     }
 }
@@ -105,13 +105,13 @@ pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image,
     if image.protected > 0 {
         file.seek(SeekFrom::Start(image.hashed - image.protected))?;
         if entries(file, PROTECTED)?.len() as u64 + HEAD as u64 != image.protected {
-            return Err(BadImage::Not("its protected entries are not as long as the header says"));
+            return Err(BadImage::Not("the length of the protected entries differs from the header"));
         }
     }
     file.seek(SeekFrom::Start(image.hashed))?;
     let unprotected = entries(file, UNPROTECTED)?;
     if image.hashed + (HEAD + unprotected.len()) as u64 != length {
-        return Err(BadImage::Not("something follows it"));
+        return Err(BadImage::Not("longer than its header says"));
     }
     let said = value(&unprotected, SHA256)?;
     file.rewind()?;
@@ -125,7 +125,7 @@ pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image,
         }
     }
     if sha256.finalize()[..] != *said {
-        return Err(BadImage::Not("its SHA-256 is another"));
+        return Err(BadImage::Not("SHA-256 does not match the content"));
     }
     Ok(image)
 }
@@ -133,7 +133,7 @@ pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image,
 /// Reads the header only.
 pub(crate) fn header(file: &mut (impl Read + Seek)) -> Result<Image, BadImage> {
     if !is_image(file)? {
-        return Err(BadImage::Not("it does not begin with the magic number 0x96f3b83d"));
+        return Err(BadImage::Not("no magic number 0x96f3b83d at the start"));
     }
     let mut octets = [0; HEADER];
     file.read_exact(&mut octets)?;
@@ -141,10 +141,10 @@ pub(crate) fn header(file: &mut (impl Read + Seek)) -> Result<Image, BadImage> {
     let long = |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
     let (header, protected, size) = (short(8), short(10), long(12));
     if usize::from(header) < HEADER {
-        return Err(BadImage::Not("its header is too short"));
+        return Err(BadImage::Not("the header is too short"));
     }
     if long(16) & ENCRYPTED != 0 {
-        return Err(BadImage::Not("it is encrypted, so that only the boot loader can check it"));
+        return Err(BadImage::Not("encrypted: only the boot loader can check it"));
     }
     let version = Version { major: octets[20], minor: octets[21], revision: short(22), build: long(24) };
     let protected = u64::from(protected);
@@ -157,7 +157,7 @@ fn entries(file: &mut impl Read, magic: u16) -> Result<Vec<u8>, BadImage> {
     file.read_exact(&mut head)?;
     let total = usize::from(u16::from_le_bytes([head[2], head[3]]));
     if u16::from_le_bytes([head[0], head[1]]) != magic || !(HEAD..MOST).contains(&total) {
-        return Err(BadImage::Not("there are no entries where the header says"));
+        return Err(BadImage::Not("no entries at the position in the header"));
     }
     let mut entries = vec![0; total - HEAD];
     file.read_exact(&mut entries)?;
@@ -171,14 +171,14 @@ fn value(mut entries: &[u8], kind: u16) -> Result<&[u8], BadImage> {
         let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
         let (value, rest) = rest.split_at_checked(length).ok_or(BadImage::Not("an entry is too long"))?;
         if u16::from_le_bytes([head[0], head[1]]) == kind && found.replace(value).is_some() {
-            return Err(BadImage::Not("it has two hashes"));
+            return Err(BadImage::Not("two SHA-256 entries"));
         }
         entries = rest;
     }
     match found {
         Some(value) if entries.is_empty() => Ok(value),
         Some(_) => Err(BadImage::Not("an entry is too short")),
-        None => Err(BadImage::Not("it has no SHA-256")),
+        None => Err(BadImage::Not("no SHA-256 entry")),
     }
 }
 

@@ -98,7 +98,7 @@ impl Page {
 
     /// Adds the counters of refused connections, and of log lines that were suppressed.
     pub(crate) fn refusals(&mut self, refused: &RefusedCounters, suppressed: u64) {
-        let help = "Connections that were reset because of what came on them, by reason.";
+        let help = "Connections reset because of invalid data or a refusal, by reason.";
         self.counters("anabranch_refused_total", help, "reason", &refused.by_reason());
         let help = "Log lines that the rate limit left out.";
         self.value("anabranch_log_lines_suppressed_total", Kind::Counter, help, suppressed);
@@ -226,7 +226,7 @@ fn answer(request: &[u8], page: &impl Fn() -> Page, health: &impl Fn() -> Result
     let (method, target, version) = (words.next(), words.next(), words.next());
     let is_http = version.is_some_and(|version| version.starts_with("HTTP/1.")) && words.next().is_none();
     let (status, body) = match (method, target.map(|target| target.split('?').next().unwrap_or(target))) {
-        _ if !is_http => ("400 Bad Request", "this is no request of HTTP/1.1\n".to_owned()),
+        _ if !is_http => ("400 Bad Request", "not an HTTP/1.1 request\n".to_owned()),
         _ if !head.contains("\r\n\r\n") => {
             ("431 Request Header Fields Too Large", format!("a request has at most {REQUEST} bytes\n"))
         }
@@ -235,7 +235,9 @@ fn answer(request: &[u8], page: &impl Fn() -> Page, health: &impl Fn() -> Result
             Ok(()) => ("200 OK", "ok\n".to_owned()),
             Err(why) => ("503 Service Unavailable", why + "\n"),
         },
-        (Some("GET" | "HEAD"), _) => ("404 Not Found", "there are /metrics and /healthz\n".to_owned()),
+        (Some("GET" | "HEAD"), _) => {
+            ("404 Not Found", "not found: the paths are /metrics and /healthz\n".to_owned())
+        }
         _ => ("405 Method Not Allowed", "GET and HEAD only\n".to_owned()),
     };
     let mut answer = format!("HTTP/1.1 {status}\r\n");

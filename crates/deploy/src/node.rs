@@ -156,7 +156,11 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
                 reserve: arguments.reserve.0,
             });
     if let Err(error) = output.release() {
-        Entry::warning("space", format!("cannot give back the space of an unfinished file: {error}")).write();
+        Entry::warning(
+            "space",
+            format!("cannot release the disk space reserved for an unfinished file: {error}"),
+        )
+        .write();
     }
     if let Some(device) = device {
         output = output.for_device(device, arguments.keys.state().as_deref())?;
@@ -170,7 +174,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         metrics.announce();
         service::ready();
         if !arguments.quiet && insecure {
-            let message = "nothing is encrypted and nobody authenticated; for trusted networks only";
+            let message = "--insecure: no encryption and no authentication; for trusted networks only";
             Entry::info("insecure", message).write();
         }
         let totals = RefCell::new(Totals::default());
@@ -182,7 +186,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
                 keys.reload(who);
             }
             if signers.set(signed_by) == Trust::Nobody {
-                let message = "--revoked has all keys of --signers: no file is taken";
+                let message = "--revoked has all keys of --signers: no file is accepted";
                 Entry::warning("no signers", message).write();
             }
             announced.set(gateways);
@@ -199,8 +203,11 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
 
 fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error> {
     if arguments.gateways.len() > MAX_GATEWAYS {
-        let message = format!("--gateways: {} of them; a table has {MAX_GATEWAYS}", arguments.gateways.len());
-        return Err(Error::input(message).with_hint("announce the best"));
+        let message = format!(
+            "--gateways: {} gateways; at most {MAX_GATEWAYS} can be announced",
+            arguments.gateways.len()
+        );
+        return Err(Error::input(message).with_hint("announce fewer gateways"));
     }
     let buffer = u32::try_from(arguments.buffer.0).ok().filter(|octets| (1_000..1 << 30).contains(octets));
     let buffer = buffer
@@ -233,7 +240,7 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
                 let id = transfer.0;
                 let line = match from {
                     0 => format!("transfer {id:016x} has begun"),
-                    _ => format!("transfer {id:016x} goes on from octet {from}"),
+                    _ => format!("transfer {id:016x} resumes at byte {from}"),
                 };
                 if !arguments.quiet {
                     said.say(
@@ -265,10 +272,10 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
                 }
             }
             NodeEvent::Abandoned { transfer, octets } => {
-                let entry = Entry::info("given up", format!("given up after {octets} octets"));
+                let entry = Entry::info("given up", format!("abandoned after {octets} bytes"));
                 said.say(entry.with("transfer", format!("{:016x}", transfer.0)).with("bytes", octets));
                 if arguments.once {
-                    return Err(Error::job(format!("the file was given up after {octets} octets")));
+                    return Err(Error::job(format!("the file was abandoned after {octets} bytes")));
                 }
             }
             NodeEvent::Failed { error, .. } => {
@@ -297,7 +304,7 @@ impl Said {
         let total = refused.total();
         if total > self.total && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
             self.at = Some(Instant::now());
-            let message = format!("{total} connections refused until now: {refused}");
+            let message = format!("{total} connections refused so far: {refused}");
             Entry::info("connections refused", message).with("connections", total).write();
             self.total = total;
         }
@@ -354,19 +361,19 @@ impl Totals {
 
     fn page(&self) -> Page {
         let mut page = Page::of_process();
-        let help = "Connections at present.";
+        let help = "Connections open now.";
         page.value("anabranch_node_connections", Kind::Gauge, help, self.connections);
-        let help = "Transfers that have begun or gone on.";
+        let help = "Transfers that began or resumed.";
         page.value("anabranch_node_transfers_begun_total", Kind::Counter, help, self.begun);
         let ended = [("finished", self.finished), ("abandoned", self.abandoned), ("failed", self.failed)];
-        let help = "Transfers that are over, by result.";
+        let help = "Transfers that ended, by result.";
         page.counters("anabranch_node_transfers_total", help, "result", &ended);
         let declined = REASONS.map(word).map(|word| (word, self.declined.get(word).copied().unwrap_or(0)));
         let help = "Transfers that were refused before data was sent, by reason.";
         page.counters("anabranch_node_transfers_refused_total", help, "reason", &declined);
         let help = "Bytes of files that arrived in order.";
         page.value("anabranch_node_received_bytes_total", Kind::Counter, help, self.received);
-        let help = "Bytes of the present transfer that are there.";
+        let help = "Bytes received of the current transfer.";
         page.value("anabranch_node_transfer_bytes", Kind::Gauge, help, self.present);
         page.refusals(&self.refused, self.suppressed);
         page
@@ -379,7 +386,7 @@ impl Totals {
     /// `--reserve`, or the disk cannot be examined.
     fn health(&self, arguments: &Arguments) -> Result<(), String> {
         if self.is_deaf {
-            return Err("the kernel hands out no more connections: too many descriptors?".to_owned());
+            return Err("cannot accept connections; raise the limit on open files (ulimit -n)".to_owned());
         }
         let place = arguments.out.as_deref().map(folder).or(arguments.spool.as_deref());
         // Standard output and commands without a spool use no disk of the node.
@@ -391,7 +398,7 @@ impl Totals {
         let free = sink::free(place).map_err(|error| format!("{disk}: {error}"))?;
         let reserve = arguments.reserve.0;
         match free < reserve {
-            true => Err(format!("{disk}: {free} bytes are free, fewer than --reserve {reserve}")),
+            true => Err(format!("{disk}: {free} bytes are free, less than --reserve {reserve}")),
             false => Ok(()),
         }
     }
@@ -431,7 +438,7 @@ fn word(reason: RefuseReason) -> &'static str {
 fn why(reason: RefuseReason, delivered: u64) -> String {
     match reason {
         RefuseReason::Unfinished => {
-            format!("{delivered} octets of another file are here and wait for the rest")
+            format!("an unfinished transfer of another file holds {delivered} bytes")
         }
         RefuseReason::NoRoom => "the node's disk is full".to_owned(),
         other => word(other).to_owned(),

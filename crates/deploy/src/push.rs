@@ -122,12 +122,12 @@ const REQUEST_TRIES: u32 = 4;
 /// Why the file was not delivered.
 pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let Some(node) = &arguments.to else {
-        return Err(Error::input("no node was named").with_hint("give its address with --to HOST[:PORT]"));
+        return Err(Error::input("no node given").with_hint("give its address with --to HOST[:PORT]"));
     };
     if arguments.via.len() > MAX_SESSIONS {
         let message =
-            format!("--via: {} gateways; a transfer has {MAX_SESSIONS} sessions", arguments.via.len());
-        return Err(Error::input(message).with_hint("name the best"));
+            format!("--via: {} gateways; a transfer uses at most {MAX_SESSIONS}", arguments.via.len());
+        return Err(Error::input(message).with_hint("name fewer gateways"));
     }
     let mut digests = Digests::open(state::folder(arguments).as_deref());
     let (file, digest) = open(arguments, &mut digests)?;
@@ -143,8 +143,10 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         None => usize::MAX,
         Some(Wanted::AtMost(n)) => n as usize,
         Some(Wanted::Best) => {
-            return Err(Error::input("--gateways best: there is no model of this network")
-                .with_hint("give a number, or leave it out: SET finds out which are good"));
+            return Err(Error::input(
+                "--gateways best: the latency model exists for simulated networks only",
+            )
+            .with_hint("give a number, or omit --gateways: SET then chooses"));
         }
     };
     let signature = arguments.keys.signature()?;
@@ -214,9 +216,9 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         };
         bars.finish();
         if stopped {
-            let next = if state.remembers() { "; the same command goes on from there" } else { "" };
+            let next = if state.remembers() { "; repeat the command to resume" } else { "" };
             let delivered = push.delivered().max(retries.delivered);
-            say!("interrupted: {delivered} of {length} octets were delivered{next}");
+            say!("interrupted: {delivered} of {length} bytes were delivered{next}");
             return Err(Error::Interrupted);
         }
         match push.outcome() {
@@ -328,7 +330,7 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
     let was_open = push.sessions().any(|session| session.establishment.is_some());
     let said = match failure {
         Failure::GatewaysLost if is_forgotten => String::new(),
-        Failure::GatewaysLost if unreachable => " (a gateway does not reach the node)".to_owned(),
+        Failure::GatewaysLost if unreachable => " (a gateway cannot reach the node)".to_owned(),
         Failure::GatewaysLost => lost(push),
         Failure::Stalled if !was_open => lost(push),
         Failure::NodeUnreachable => {
@@ -339,87 +341,85 @@ fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Res
         _ => String::new(),
     };
     if let Some(error) = push.unread() {
-        let message = format!("not delivered: the file cannot be read to its end any more: {error}");
+        let message = format!("not delivered: cannot read the rest of the file: {error}");
         return Err(Error::job(message)
-            .with_hint("it has changed, or its disk fails; `--restart` pushes it as it is now"));
+            .with_hint("the file has changed, or its disk fails; `--restart` pushes the current content"));
     }
-    let got = format!("{delivered} of {octets} octets were delivered");
+    let got = format!("{delivered} of {octets} bytes were delivered");
     let forbidden_hint = format!(
-        "a gateway may not call this node: its operator has to start it with `--allow {}`",
+        "a gateway does not allow this node: its operator must start it with `--allow {}`",
         config.node
     );
     let hint = match failure {
         Failure::NodeUnreachable if config.manifest.is_some() => {
-            "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
+            "is `anabranch node` running there, does its version support manifests, and is there a route to it?"
         }
         // A node does not answer unknown senders: an answer would tell a stranger that the node
         // exists.
         Failure::NodeUnreachable if config.keys.is_some() => {
-            "is `anabranch node` running there, do its --senders (or --psk) have this sender's key, is --node-key its own, \
-             and does a route lead to it?"
+            "is `anabranch node` running there, do its --senders (or --psk) have this sender's key, is --node-key its key, \
+             and is there a route to it?"
         }
         Failure::NodeUnreachable => {
-            "is `anabranch node` running there, with --insecure as well, and does a route lead to it?"
+            "is `anabranch node --insecure` running there, and is there a route to it?"
         }
         Failure::NoGateway => "name some with --via, or start the node with --gateways",
         Failure::Refused(RefuseReason::Busy) => {
-            "`--wait 5min` waits for its turn; a transfer that was abandoned makes way after the node's --idle"
+            "use `--wait 5min`; an abandoned transfer is removed after the node's --idle"
         }
         Failure::Refused(RefuseReason::Unwanted | RefuseReason::Failed) => {
-            "the node says what went wrong; the same command goes on"
+            "the node's log has the reason; repeat the command to resume"
         }
         Failure::Refused(RefuseReason::TooLarge) => {
-            "the node's --max-size is smaller; the node's log has both numbers"
+            "send a smaller file, or raise the node's --max-size; the node's log has both numbers"
         }
         Failure::Refused(RefuseReason::NoRoom) => {
-            "make room on the node's disk, whose figures are in its log, then the same command goes on; `--restart` \
-             replaces what it has of another file"
+            "free space on the node's disk (its log has the figures) and repeat the command to resume; `--restart` \
+             discards an unfinished transfer of another file"
         }
         Failure::Refused(RefuseReason::Digest) => {
-            "the node has thrown it away; if the file has changed since, `--restart` pushes it as it is now"
+            "the node discarded it; if the file has changed since, `--restart` pushes the current content"
         }
         Failure::Refused(RefuseReason::Signature) if config.manifest.is_some() => {
-            "make one with `anabranch manifest create` and a key of the node's --signers"
+            "create a manifest with `anabranch manifest create` and a key of the node's --signers"
         }
         Failure::Refused(RefuseReason::Signature) => {
-            "make one with `anabranch key sign` and a key of the node's --signers, and name it with --signature; a node with --vendor wants `anabranch manifest create` and --manifest"
+            "sign the file with `anabranch key sign` and a key of the node's --signers, and give --signature; a node with --vendor needs `anabranch manifest create` and --manifest"
         }
         Failure::Refused(RefuseReason::Rollback) => {
-            "an older file needs a manifest with a higher --sequence, and at a node with --mcuboot the newer image out of the way"
+            "to install an older file, create a manifest with a higher --sequence; at a node with --mcuboot, remove the newer image first"
         }
         Failure::Refused(RefuseReason::WrongDevice) => {
-            "`anabranch manifest show` says for whom it is; make one for this node with --vendor, --class and --component"
+            "`anabranch manifest show` prints its device; create one for this node with --vendor, --class and --component"
         }
         Failure::Refused(RefuseReason::Expired) => {
-            "make another manifest; if this one should still hold, is the node's clock right?"
+            "create a new manifest; if this one should still be valid, check the node's clock"
         }
         Failure::Refused(RefuseReason::Image) => {
-            "sign the file with `imgtool sign`, without --pad and --encrypt; the node says what is wrong with it"
+            "sign the file with `imgtool sign`, without --pad and --encrypt; the node's log has the reason"
         }
         Failure::Refused(RefuseReason::LongManifest) => {
-            "a node on a small device has a limit for manifests, and takes none unless it knows what device it is: leave --manifest out, or shorten the manifest"
+            "manifest too long, or the node has no device identity: omit --manifest or shorten it"
         }
-        Failure::Unfinished(_) => {
-            "let that push come to its end, or throw those octets away with `--restart`"
-        }
+        Failure::Unfinished(_) => "finish that push, or discard its bytes with `--restart`",
         Failure::Refused(_) => "use the same version of anabranch on both sides",
         Failure::GatewaysLost if forbidden => &forbidden_hint,
         Failure::GatewaysLost if is_forgotten => {
-            "was it started again, or has its program given the file up? The same command goes on; with \
-             `--retry-for 10min` a push does so by itself"
+            "did the node restart, or did its program abandon the file? Repeat the command to resume; `--retry-for 10min` \
+             resumes automatically"
         }
         Failure::GatewaysLost if unreachable => {
-            "does `anabranch node` still run, and does a route lead from the gateway to it? The same command goes on; \
-             with `--retry-for 10min` a push does so by itself"
+            "is `anabranch node` running, and is there a route from the gateway to it? Repeat the command to resume; \
+             `--retry-for 10min` resumes automatically"
         }
         Failure::GatewaysLost => {
-            "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"
+            "is `anabranch gateway` running there? Check the node's log and repeat the command to resume"
         }
-        Failure::Congested => "`--wait 5min` waits until a gateway has room; the same command goes on",
+        Failure::Congested => "use `--wait 5min` to wait for a gateway, or repeat the command to resume",
         Failure::Stalled if !was_open => {
-            "is `anabranch gateway` running there, and does the node's log say that a gateway reaches it?"
+            "is `anabranch gateway` running there, and does the node's log show connections from it?"
         }
-        Failure::Stalled => "does the node's disk or command still take what it gets?",
+        Failure::Stalled => "check the node's disk and its --pipe command",
         _ => "try again",
     };
     let failure =

@@ -96,11 +96,8 @@ impl Hangup {
                 Ok(()) => Entry::info("reloaded", "keys were read again").write(),
                 Err(error) => {
                     let (message, hint) = error.parts();
-                    let entry = Entry::new(
-                        Level::Error,
-                        "not reloaded",
-                        format!("keys stay as they were: error: {message}"),
-                    );
+                    let entry =
+                        Entry::new(Level::Error, "not reloaded", format!("keys unchanged: error: {message}"));
                     hint.into_iter().fold(entry, Entry::hinted).write();
                 }
             }
@@ -122,7 +119,7 @@ impl Stop {
 
 /// Prints that the options passed `--check`.
 pub fn checked(program: &str) -> Result<(), Error> {
-    output::text(&format!("{program}: the options are good\n"))
+    output::text(&format!("{program}: the options are valid\n"))
 }
 
 /// Tells systemd, if it started this process, that the service answers from now on.
@@ -150,14 +147,12 @@ fn tell(path: &OsStr, state: &str) -> io::Result<()> {
 pub fn cannot_listen(address: SocketAddr, error: &io::Error) -> Error {
     let message = format!("cannot listen on {address}: {error}");
     match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            Error::missing(message).with_hint("ports below 1024 need CAP_NET_BIND_SERVICE; take a higher one")
-        }
-        io::ErrorKind::AddrInUse => {
-            Error::input(message).with_hint("another program listens there; take another port")
-        }
+        io::ErrorKind::PermissionDenied => Error::missing(message)
+            .with_hint("ports below 1024 need CAP_NET_BIND_SERVICE; choose a higher port"),
+        io::ErrorKind::AddrInUse => Error::input(message)
+            .with_hint("another program listens on this port; stop it or choose another port"),
         io::ErrorKind::AddrNotAvailable => {
-            Error::input(message).with_hint("take an address of this host, 0.0.0.0 or [::] for all")
+            Error::input(message).with_hint("use an address of this host, or 0.0.0.0 or [::] for all")
         }
         _ => Error::input(message),
     }

@@ -24,7 +24,7 @@ pub enum Error {
     #[error("cannot run the program `ip`: {0}")]
     NoIp(io::Error),
     /// A network device with this name exists already.
-    #[error("there is a network device `{0}` already")]
+    #[error("the network device `{0}` already exists")]
     DeviceExists(String),
     /// A device or namespace cannot be set up.
     #[error("cannot {doing}: {reason}")]

@@ -88,7 +88,7 @@ fn shard(text: &str) -> Result<Shard, String> {
     let numbers =
         text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
     let (number, of) = numbers.ok_or_else(|| "expected two numbers such as 2/8".to_owned())?;
-    Shard::new(number, of).map_err(|_| "shards are numbered from 1 to their number".to_owned())
+    Shard::new(number, of).map_err(|_| "shards are numbered from 1, as in 1/8 to 8/8".to_owned())
 }
 
 /// Converts an error of a sweep into an error of the program.
@@ -133,13 +133,10 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     if table.missing() > 0 && !arguments.partial {
         let (missing, done) = (table.missing(), table.len());
         if arguments.export {
-            let message = format!(
-                "{missing} runs are missing, {done} are done: {} has no tables yet",
-                folder.display()
-            );
-            return Err(
-                Error::job(message).with_hint("run the other shards, or write what there is with --partial")
-            );
+            let message =
+                format!("{}: no tables yet: {done} runs are done, {missing} are missing", folder.display());
+            return Err(Error::job(message)
+                .with_hint("run the other shards, or write tables of the finished runs with --partial"));
         }
         return report::unfinished(&folder, done, missing, arguments.json);
     }
@@ -153,7 +150,7 @@ pub(crate) fn open(folder: &Path) -> Result<Store, Error> {
     let store = Store::open(folder).map_err(failed)?;
     if store.foreign() > 0 {
         say!(
-            "{} rows in {} are of other builds of this program: they are kept and not used",
+            "{} rows in {} are from other builds of this program; they are kept but not used",
             store.foreign(),
             folder.display()
         );
@@ -204,15 +201,12 @@ pub(crate) fn run(
     })
     .map_err(failed)?;
     if outcome.cancelled {
-        say!(
-            "interrupted: {} runs were made and are kept; the same command goes on from there",
-            outcome.made
-        );
+        say!("interrupted: {} runs are done and kept; repeat the command to resume", outcome.made);
         return Err(Error::Interrupted);
     }
     if outcome.made > 0 && !quiet {
         say!(
-            "{} runs in {:.1} s; {} threads were {:.0} % busy, {:.1} % of the runs' processor time was spent beside them",
+            "{} runs in {:.1} s; {} threads were {:.0} % busy, overhead was {:.1} % of the runs' processor time",
             outcome.made,
             outcome.wall.as_secs_f64(),
             outcome.threads,
@@ -245,5 +239,5 @@ pub(crate) fn write(table: &Table<'_>, folder: &Path) -> Result<[PathBuf; 2], Er
 /// Error for a file that could not be written in a folder whose stored runs are kept.
 pub(crate) fn unwritten(path: &Path, error: &dyn std::error::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
-        .with_hint("make room, then give the same command again: what is done is kept")
+        .with_hint("free space and repeat the command to resume; finished runs are kept")
 }

@@ -371,7 +371,7 @@ const METRICS: &[Metric] = &[
     Metric { name: "collisions", unit: "1", about: "frames that others destroyed, at any node" },
     Metric { name: "fairness", unit: "1", about: "Jain's index of what was delivered of each sender" },
     Metric { name: "packets_gone", unit: "1", about: "packets that the applications were told are lost" },
-    Metric { name: "packets_wrong", unit: "1", about: "packets out of order or with wrong octets: a fault" },
+    Metric { name: "packets_wrong", unit: "1", about: "packets out of order or with wrong bytes: a fault" },
 ];
 
 #[cfg(test)]

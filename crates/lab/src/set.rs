@@ -130,14 +130,14 @@ const METRICS: &[Metric] = &[
     Metric {
         name: "latency_s",
         unit: "s",
-        about: "from the request until the last octet is delivered in order",
+        about: "from the request until the last byte is delivered in order",
     },
     Metric {
         name: "establishment_s",
         unit: "s",
         about: "from the request until the first session is open, or the baseline's connection",
     },
-    Metric { name: "goodput_bit_per_s", unit: "bit/s", about: "octets delivered over the latency" },
+    Metric { name: "goodput_bit_per_s", unit: "bit/s", about: "bytes delivered over the latency" },
     Metric {
         name: "retransmissions",
         unit: "1",

@@ -136,16 +136,16 @@ impl Config {
 #[non_exhaustive]
 pub enum AddError {
     /// The connection has no sockets.
-    #[error("a connection needs a socket")]
+    #[error("no sockets given")]
     NoSocket,
     /// The socket was added before, or is passed twice.
-    #[error("the socket is held already")]
+    #[error("the socket is already managed")]
     Held,
     /// The connection does not exist, or no longer.
-    #[error("there is no connection {}", .0.0)]
+    #[error("unknown connection {}", .0.0)]
     Unknown(ConnectionId),
     /// The budget has no room for the smallest buffer, the overrun and one segment of each socket.
-    #[error("the least for each socket is {needed} octets, and the budget {budget}")]
+    #[error("the sockets need at least {needed} bytes, more than the budget of {budget} bytes")]
     Full {
         /// Bytes that all sockets need at least.
         needed: u64,

@@ -38,9 +38,9 @@ def test_tables_of_all_kinds() -> None:
     assert [event.action for event in scenario.event] == ["link-down", "link-up"]
     more = ab.Network().node("a").node("b").add("link", from_="a", to="b", rate="1 Mbit/s", delay="1 ms")
     assert more["link"] == [{"from": "a", "to": "b", "rate": "1 Mbit/s", "delay": "1 ms"}]
-    with pytest.raises(ab.Error, match="is no single table"):
+    with pytest.raises(ab.Error, match="is not a single table"):
         cable().table("link.cable", rate="1 kbit/s")
-    with pytest.raises(ab.Error, match="is no list of tables"):
+    with pytest.raises(ab.Error, match="is not a list of tables"):
         cable().table("tcp.default", mss=100).add("tcp", mss=100)
 
 

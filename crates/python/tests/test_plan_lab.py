@@ -76,7 +76,7 @@ def test_errors_of_plans() -> None:
     assert caught.value.hint == "macMaxBE of the standard is 3 to 8: `max_be`"
     with pytest.raises(ab.Error, match="2 values for 3 hops"):
         ab.plan.rtt(3, busy=[0.1, 0.2])
-    with pytest.raises(ab.Error, match="there is no PHY `lora`"):
+    with pytest.raises(ab.Error, match="unknown PHY `lora`"):
         ab.plan.rtt(1, phy="lora")  # type: ignore[arg-type]
     with pytest.raises(ab.Error) as caught:
         ab.plan.schedule([{"hops": 1}, {"rtt": 1.0}])

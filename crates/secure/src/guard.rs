@@ -23,28 +23,28 @@ use crate::small;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Refused {
     /// The greeting is invalid, or its sender is unknown.
-    #[error("it has not shown a key that is known here")]
+    #[error("the peer has not shown a known key")]
     Stranger,
     /// The key was revoked after the stream began.
-    #[error("its key was revoked")]
+    #[error("the peer's key is revoked")]
     Revoked,
     /// The greeting was seen before.
-    #[error("it repeats what was said before")]
+    #[error("the peer repeats an earlier greeting")]
     Replayed,
     /// The session number was already used under these keys. Sealing with it would reuse nonces.
-    #[error("the number of this session was used before under the same keys")]
+    #[error("the session number was used before with the same keys")]
     Repeated,
     /// A record does not authenticate: it was changed or reordered.
-    #[error("a record was changed on its way, or is out of its place")]
+    #[error("a record was changed or is out of order")]
     Tampered,
     /// The input is neither a greeting nor a record: another protocol, or no encryption.
-    #[error("it does not speak as was agreed")]
+    #[error("unexpected data: the peer uses another protocol or no encryption")]
     Garbled,
     /// The stream ends within a record.
-    #[error("it ends in the middle of a record")]
+    #[error("the stream ends within a record")]
     Truncated,
     /// The session belongs to a transfer that was not requested.
-    #[error("it belongs to no transfer that was asked for")]
+    #[error("the session belongs to no requested transfer")]
     Unasked,
 }
 

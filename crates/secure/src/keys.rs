@@ -137,16 +137,16 @@ pub enum KeyText {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadKey {
     /// The word before the colon is unknown.
-    #[error("a key begins with x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret:")]
+    #[error("not a key: expected x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret: at the start")]
     Kind,
     /// The text after the colon is not 64 hexadecimal digits.
-    #[error("a key is 64 hexadecimal digits after the colon")]
+    #[error("not a key: expected 64 hexadecimal digits after the colon")]
     Digits,
     /// The bytes are not a point of the curve.
-    #[error("these digits are no Ed25519 key")]
+    #[error("not a valid Ed25519 public key")]
     Point,
     /// The key has another kind.
-    #[error("this is a key of the kind `{is}`; `{wanted}` is needed here")]
+    #[error("expected a key of kind `{wanted}`, found `{is}`")]
     Other {
         /// The required kind.
         wanted: &'static str,

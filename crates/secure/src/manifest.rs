@@ -64,7 +64,7 @@ pub struct Envelope<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadEnvelope {
     /// It is longer than [`MAX_ENVELOPE`].
-    #[error("it is longer than {MAX_ENVELOPE} bytes")]
+    #[error("longer than {MAX_ENVELOPE} bytes")]
     TooLong,
     /// The CBOR is truncated, has extra bytes, a wrong type or a wrong order, or is not encoded
     /// deterministically.
@@ -74,13 +74,13 @@ pub enum BadEnvelope {
     #[error("{0} {1} is not supported")]
     Unsupported(&'static str, i64),
     /// An element that the profile requires is missing.
-    #[error("there is no {0}")]
+    #[error("no {0}")]
     Missing(&'static str),
     /// An element occurs twice.
-    #[error("{0} is there twice")]
+    #[error("more than one {0}")]
     Twice(&'static str),
     /// The signed digest is not that of the manifest.
-    #[error("the manifest does not have the digest that is signed")]
+    #[error("the digest of the manifest is not the signed digest")]
     Digest,
 }
 
@@ -117,16 +117,16 @@ pub const fn if_set(clock: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotAdmitted {
     /// The manifest describes another file.
-    #[error("it is about another file")]
+    #[error("the manifest describes another file")]
     OtherFile,
     /// The manifest is for another vendor, class or component.
-    #[error("it is for another vendor, class or component")]
+    #[error("the manifest is for another vendor, class or component")]
     OtherDevice,
     /// A higher sequence number was admitted before, or the same one with another file.
-    #[error("a higher sequence number was admitted before, or this one with another file")]
+    #[error("a higher sequence number was accepted before, or the same one with another file")]
     Rollback,
     /// The manifest has expired.
-    #[error("it has expired")]
+    #[error("the manifest has expired")]
     Expired,
 }
 

@@ -11,7 +11,7 @@ pub(crate) const KEY: usize = 32;
 
 /// The host provides no random numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the host has no random numbers to give")]
+#[error("the operating system provides no random numbers")]
 pub struct NoEntropy;
 
 /// The bytes of a secret key. They are boxed because moving an unboxed value would leave a copy

@@ -51,7 +51,7 @@ impl fmt::Display for Signature {
 
 /// A text that is not a signature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a signature is 128 hexadecimal digits")]
+#[error("not a signature: expected 128 hexadecimal digits")]
 pub struct BadSignature;
 
 impl FromStr for Signature {

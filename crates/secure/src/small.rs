@@ -44,7 +44,7 @@ pub const fn record(buffer: u64) -> usize {
 /// The stream must be reset: its peer has not proved a known key, or its input was changed,
 /// reordered, or too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("its peer is not known, or what it sent was changed or is too long")]
+#[error("the peer is not known, or its data was changed or is too long")]
 pub struct Refused;
 
 /// The keys of one transfer.

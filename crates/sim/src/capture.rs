@@ -147,7 +147,7 @@ impl<W: Write + Send + 'static> Capture<W> {
     fn heard(&mut self, now: Instant, octets: Vec<u8>, reception: Reception) {
         let fate = Fate::Known(match reception {
             Reception::Received => None,
-            Reception::Missed => Some("lost: nobody received it"),
+            Reception::Missed => Some("lost: no receiver"),
             Reception::BrokenOff => Some("lost: its sender went down"),
         });
         let (interface, direction) = (self.radio, Direction::Unknown);

@@ -45,7 +45,7 @@ pub enum BindError {
 #[non_exhaustive]
 pub enum DatagramError {
     /// The payload exceeds the largest datagram.
-    #[error("a datagram carries {most} octets at most, not {octets}")]
+    #[error("a datagram carries at most {most} bytes, not {octets}")]
     TooLong {
         /// Length of the payload in bytes.
         octets: usize,

@@ -74,7 +74,7 @@ pub enum CaptureError {
         interfaces: usize,
     },
     /// A name, description or comment is longer than the 65535 bytes of an option.
-    #[error("{octets} octets of {what} do not fit into a capture's option")]
+    #[error("{octets} bytes of {what} do not fit into an option of the capture")]
     Text {
         /// Kind of text.
         what: &'static str,

@@ -117,7 +117,7 @@ impl Error {
             }
             Self::Impossible { hint, .. } => Some(hint.as_str()),
             Self::Store { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
-                Some("make room, then give the same command again: what is done is kept")
+                Some("free space and repeat the command to resume; finished runs are kept")
             }
             Self::Store { .. } => Some("name a folder where you may write; what is done is kept"),
             Self::Foreign(_) => Some("both ends must be the same version of anabranch"),

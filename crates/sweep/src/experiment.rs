@@ -182,7 +182,7 @@ impl Settings {
                     let Some(known) = known else {
                         return Err(ParameterError::unknown_key(key, settings.values.keys().copied()));
                     };
-                    let hint = "an axis stands in `[grid]`; several values of one point are a text such as \"5ms+10ms\"".to_owned();
+                    let hint = "an axis belongs in `[grid]`; several values of one point are a text such as \"5ms+10ms\"".to_owned();
                     let message = "expected a number or a text";
                     return Err(ParameterError::bad(known, &value.to_string(), message, Some(hint)));
                 }

@@ -195,7 +195,9 @@ impl TaskLetter {
 }
 
 fn foreign(why: &dyn std::fmt::Display) -> Error {
-    Error::Foreign(format!("this is no job of ours: {why}"))
+    Error::Foreign(format!(
+        "not a valid job file: {why}; expected a job written by `anabranch sweep` of the same version"
+    ))
 }
 
 fn other_build() -> Error {

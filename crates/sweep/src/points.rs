@@ -268,7 +268,10 @@ impl Sweep {
         let tun = scenario.nodes.iter().find(|node| node.tun.is_some());
         if let Some(node) = tun {
             return Err(Error::Impossible {
-                message: format!("the kernel stands for the scenario's node `{}`", node.name),
+                message: format!(
+                    "the scenario's node `{}` has host = \"tun\" and cannot be simulated",
+                    node.name
+                ),
                 hint: "a sweep simulates; `anabranch emulate` runs such a network".to_owned(),
             });
         }

@@ -205,7 +205,7 @@ impl Sweep {
         if let Some(name) = self.names().find(|name| taken.contains(name)) {
             return Err(Error::Impossible {
                 message: format!("the parameter `{name}` has the name of a column of time series"),
-                hint: "give the alias another name, or say the path that it stands for".to_owned(),
+                hint: "give the alias another name, or use the path that it stands for".to_owned(),
             });
         }
         if let Some(seed) = self.seeds().iter().find(|seed| i64::try_from(**seed).is_err()) {

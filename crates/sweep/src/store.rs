@@ -250,7 +250,7 @@ impl Store {
                 None => {
                     return Err(io::Error::new(
                         ErrorKind::InvalidData,
-                        "this is no log of a sweep, or of another version",
+                        "not a log of a sweep, or written by another version",
                     ));
                 }
             }

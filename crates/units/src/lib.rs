@@ -321,8 +321,8 @@ impl UnitError {
             Self::Negative(_) => Some("leave out the sign: no quantity is negative".to_owned()),
             Self::Zero(_) => Some("to stop a link, take it down with an `[[event]]`".to_owned()),
             Self::NoUnit { .. } => Some("add the unit, in one string with the number".to_owned()),
-            Self::PartOfPacket(_) => Some("say a whole number, or a size in bytes".to_owned()),
-            Self::PartOfByte(_) => Some("say a whole number of bytes".to_owned()),
+            Self::PartOfPacket(_) => Some("set a whole number, or a size in bytes".to_owned()),
+            Self::PartOfByte(_) => Some("set a whole number of bytes".to_owned()),
             Self::NoNumber { .. } | Self::TooLarge(_) => None,
         }
     }

@@ -33,12 +33,12 @@ quantity!(
 quantity!(
     Size,
     r"^[0-9]+(\.[0-9]+)? ?([kMG]?B|[KMG]iB)$",
-    "A number of octets in B, kB, MB, GB (factors of 1000) or KiB, MiB, GiB (of 1024), such as \"129 kB\"."
+    "A number of bytes in B, kB, MB, GB (factors of 1000) or KiB, MiB, GiB (of 1024), such as \"129 kB\"."
 );
 quantity!(
     QueueSize,
     r"^(unlimited|[0-9]+(\.0+)? ?packets?|[0-9]+(\.[0-9]+)? ?([kMG]?B|[KMG]iB))$",
-    "What a queue holds at most: packets, or octets, such as \"100 packets\" or \"64 kB\", or \"unlimited\"."
+    "Limit of a queue: packets, or bytes, such as \"100 packets\" or \"64 kB\", or \"unlimited\"."
 );
 quantity!(
     Speed,

@@ -19,13 +19,13 @@ pub enum LogError {
     #[error("the log is empty")]
     Empty,
     /// The input does not begin like a log.
-    #[error("this is no event log: it does not begin with `ABLOG`")]
+    #[error("not an event log: it does not begin with `ABLOG`")]
     Foreign,
     /// The log has another version.
     #[error("the log is of version {0}, and this program reads versions 1 and 2")]
     Version(u8),
     /// A record is invalid.
-    #[error("the log is damaged at octet {offset}: {what}")]
+    #[error("the log is damaged at byte {offset}: {what}")]
     Damaged {
         /// Offset of the record from the start of the log, in bytes.
         offset: u64,

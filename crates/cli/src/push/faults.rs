@@ -42,7 +42,7 @@ fn parse_one(text: &str) -> Result<GatewayFault, String> {
     let (gateway, rest) =
         text.split_once('@').ok_or_else(|| format!("`{text}` is not of the form `gw2@1.5s`"))?;
     let span = |time: &str| -> Result<Duration, String> {
-        time.parse().map(|span: Span| span.0).map_err(|e| format!("`{time}` is no time: {e}"))
+        time.parse().map(|span: Span| span.0).map_err(|e| format!("`{time}` is not a time: {e}"))
     };
     let mut parts = rest.split(':');
     let at = span(parts.next().unwrap_or_default())?;
@@ -52,7 +52,7 @@ fn parse_one(text: &str) -> Result<GatewayFault, String> {
             ("silent", _) => failure = Failure::Silent,
             ("reset", _) => failure = Failure::Reset,
             (_, Some(("back", time))) => back = Some(span(time)?),
-            (how, _) => return Err(format!("`{how}` is neither `silent` nor `reset` nor `back@TIME`")),
+            (how, _) => return Err(format!("`{how}` is not `silent`, `reset` or `back@TIME`")),
         }
     }
     if back.is_some_and(|back| back <= at) {
@@ -87,10 +87,10 @@ mod tests {
     fn nonsense_is_named() {
         for (text, part) in [
             ("gw2", "form"),
-            ("gw2@soon", "no time"),
-            ("gw2@1s:loud", "neither"),
-            ("gw2@3s:back", "neither"),
-            ("gw2@3s:back@soon", "no time"),
+            ("gw2@soon", "not a time"),
+            ("gw2@1s:loud", "back@TIME"),
+            ("gw2@3s:back", "back@TIME"),
+            ("gw2@3s:back@soon", "not a time"),
             ("gw2@3s:back@3s", "before"),
         ] {
             let error = parse(text).unwrap_err();

@@ -86,9 +86,8 @@ impl Found {
         let source = source.with_lengths(move |_| Some(length));
         let said = source.scenario()?;
         let Some(transfer) = said.transfers.iter().position(is_striped) else {
-            return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name)).with_hint(
-                "add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom",
-            ));
+            return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name))
+                .with_hint("add a `[[transfer]]` with kind = \"set\", from and to"));
         };
         let section = said.transfers[transfer].section;
         let mut source = source
@@ -136,15 +135,15 @@ pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64)
                 None => gateway_count(&found.said, transfer),
             };
             if wanted > there {
-                return Err(Error::input(format!("--gateways {wanted}: the network has {there}"))
-                    .with_hint("ask for fewer, or give another network with --network"));
+                return Err(Error::input(format!("--gateways {wanted}: the network has only {there}"))
+                    .with_hint("use a smaller number, or give another network with --network"));
             }
             (wanted, None)
         }
         Some(Wanted::Best) if asked.is_some() => return Ok(Pushed { scenario, transfer, best: asked }),
         Some(Wanted::Best) => {
             let best = advice::number(&scenario, transfer, length)
-                .map_err(|why| Error::input(why).with_hint("say how many gateways to use, or which"))?;
+                .map_err(|why| Error::input(why).with_hint("give the number of gateways, or their names"))?;
             (best.gateways as u32, Some(best))
         }
     };

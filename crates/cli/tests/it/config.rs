@@ -30,7 +30,7 @@ fn good(command: &str, config: &str, more: &[&str]) {
     anabranch(&folder, &arguments)
         .assert()
         .success()
-        .stdout(format!("{command}: the options are good\n"))
+        .stdout(format!("{command}: the options are valid\n"))
         .stderr("");
 }
 
@@ -71,7 +71,7 @@ fn the_command_line_goes_before_the_file() {
     good("node", "out = \"x\"", &["--pipe", "cat"]);
     good("node", "pipe = \"cat\"", &["--out=x"]);
     let many = format!("out = \"x\"\ngateways = [{}]", "\"10.0.0.1\", ".repeat(16));
-    assert!(refused("node", &many, &["--check"]).contains("16 of them"));
+    assert!(refused("node", &many, &["--check"]).contains("16 gateways"));
     good("node", &many, &["--gateways", "10.0.0.1"]);
 }
 
@@ -105,7 +105,7 @@ fn a_fault_has_its_place_and_a_hint() {
         (
             "node",
             "[node]\nout = \"x\"",
-            "error: c.toml:1:2: `node` has no option `node`\n  hint: a file is for one command and has no sections\n",
+            "error: c.toml:1:2: `node` has no option `node`\n  hint: the file is for one command and has no sections\n",
         ),
         (
             "node",
@@ -135,12 +135,12 @@ fn a_fault_has_its_place_and_a_hint() {
         (
             "node",
             "out = \"x\"\npipe = \"cat\"",
-            "error: c.toml:1:7: `out` does not go with --pipe <CMD>\n  hint: leave one of them out\n",
+            "error: c.toml:1:7: `out` conflicts with --pipe <CMD>\n  hint: remove one of them\n",
         ),
         (
             "node",
             "out = \"x\"\nconfig = \"y\"",
-            "error: c.toml:2:1: `config` is for the command line only\n  hint: leave it out here and give --config\n",
+            "error: c.toml:2:1: `config` is allowed on the command line only\n  hint: remove it from this file and give --config\n",
         ),
         ("node", "out = \"x\"\nout = \"y\"", "error: c.toml:2:1: duplicate key\n"),
     ] {
@@ -210,7 +210,7 @@ fn a_key_on_the_command_line_puts_insecure_in_the_file_out_of_force() {
 #[test]
 fn check_finds_what_no_single_option_shows() {
     let said = refused("gateway", "memory = \"1 MiB\"", &["--check"]);
-    assert!(said.contains("is less than 256 sessions need"), "{said}");
+    assert!(said.contains("is too small for 256 sessions"), "{said}");
     let said = refused("node", "out = \"x\"\ngateways = [\"no.such.host.invalid\"]", &["--check"]);
     assert!(said.contains("no such host"), "{said}");
 }

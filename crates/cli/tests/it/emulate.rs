@@ -196,7 +196,7 @@ fn what_fails_half_way_leaves_nothing() {
     assert!(taken.status.success(), "{}", text(&taken.stderr));
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("there is a network device `far0` already\n  hint: "), "{said}");
+    assert!(said.contains("the network device `far0` already exists\n  hint: "), "{said}");
     assert_eq!((left_over, kept), (false, true));
     assert_eq!(devices.matches("tun").count() + devices.matches("POINTOPOINT").count(), 1, "{devices}");
 }

@@ -167,8 +167,7 @@ fn the_report_for_people_says_how_it_went_and_how_much_faster() {
     let run = push(folder.path(), &["file", "--compare"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let report = text(&run.stdout);
-    for part in ["5000 octets delivered in ", "SHA-256 equal", "gw1 ", "gw3 ", "end-to-end", "times as fast"]
-    {
+    for part in ["5000 bytes delivered in ", "SHA-256 equal", "gw1 ", "gw3 ", "end-to-end", "times as fast"] {
         assert!(report.contains(part), "no {part:?} in\n{report}");
     }
 }
@@ -200,7 +199,7 @@ fn without_gateways_it_says_how_far_it_got_and_leaves_no_file() {
     assert_eq!(names(folder.path()), ["file"]);
     let error = text(&run.stderr);
     let got: u64 = error
-        .split_once(" of 129000 octets were delivered")
+        .split_once(" of 129000 bytes were delivered")
         .and_then(|(before, _)| before.rsplit(' ').next()?.parse().ok())
         .unwrap_or_else(|| panic!("does not say how far: {error}"));
     assert!(0 < got && got < 129_000, "{error}");
@@ -258,7 +257,7 @@ fn bad_options_are_refused() {
         (&["file", "--gateways", "0"], "--gateways"),
         (&["file", "--gateways", "most"], "expected a number of gateways or `best`"),
         (&["file", "--fail", "nonsense"], "`nonsense` is not of the form `gw2@1.5s`"),
-        (&["file", "--fail", "gw1@soon"], "`soon` is no time"),
+        (&["file", "--fail", "gw1@soon"], "`soon` is not a time"),
         (&["file", "--seed", "often"], "--seed"),
     ] {
         let error = refusal(arguments, None);
@@ -323,8 +322,8 @@ fn more_gateways_than_there_are_is_refused() {
         &["file", "--gateways", "9"],
         None,
         expect![[r#"
-        error: --gateways 9: the network has 3
-          hint: ask for fewer, or give another network with --network
+        error: --gateways 9: the network has only 3
+          hint: use a smaller number, or give another network with --network
     "#]],
     );
 }
@@ -348,7 +347,7 @@ fn an_unreadable_file_is_refused() {
         None,
         expect![[r#"
         error: cannot read nowhere: No such file or directory (os error 2)
-          hint: name a file that you may read
+          hint: give a file that you can read
     "#]],
     );
     refuses(
@@ -356,7 +355,7 @@ fn an_unreadable_file_is_refused() {
         None,
         expect![[r#"
         error: cannot read directory: Is a directory (os error 21)
-          hint: name a file that you may read
+          hint: give a file that you can read
     "#]],
     );
 }
@@ -368,7 +367,7 @@ fn an_unwritable_output_is_refused() {
         None,
         expect![[r#"
         error: cannot write missing/got: No such file or directory (os error 2)
-          hint: name a place where you may write
+          hint: choose a path that you can write
     "#]],
     );
     refuses(
@@ -376,7 +375,7 @@ fn an_unwritable_output_is_refused() {
         None,
         expect![[r#"
         error: cannot write directory: it is a directory
-          hint: name a file in it
+          hint: name a file in this directory
     "#]],
     );
 }
@@ -450,7 +449,7 @@ fn a_network_without_a_set_transfer_is_refused() {
         Some(without),
         expect![[r#"
         error: network.toml: no transfer of kind "set"
-          hint: add a `[[transfer]]` with kind = "set", from and to: it says who sends to whom
+          hint: add a `[[transfer]]` with kind = "set", from and to
     "#]],
     );
 }

@@ -332,7 +332,7 @@ fn a_transfer_that_is_not_delivered_is_a_job_that_failed() {
         assert_eq!(record["metrics"]["transfer.file.delivered"]["mean"], 0.0);
         let run = &record["run"];
         let got = record["metrics"]["transfer.file.delivered_bytes"]["mean"].as_f64().expect("a figure");
-        let expected = format!("not delivered: transfer `file` of run {run}: {got} of 20000 octets");
+        let expected = format!("not delivered: transfer `file` of run {run}: {got} of 20000 bytes");
         assert!(error.contains(&expected), "{expected}: {error}");
         assert!(
             error.contains("transfers were not delivered") && error.contains("hint: raise `stop`"),
@@ -361,7 +361,7 @@ fn an_undelivered_transfer_has_its_cause_and_a_hint_that_fits() {
         (event("\"fail-node\"\nnode = \"b\""), "the connection timed out at", "`data_retries`"),
         (
             event("\"fail-node\"\nnode = \"b\""),
-            "packets of the run came to a node that was down",
+            "packets of the run reached a node that was down",
             "`node.*.dropped_down`",
         ),
         (down.replace("4 s", "1 ms"), "no SYN was answered, and the sender gave up at", "`syn_retries`"),
@@ -606,7 +606,7 @@ fn an_undelivered_transfer_of_a_sweep_is_named_with_its_point() {
     let (_folder, path) = scenario(&swept);
     let assert = anabranch(&[text(&path)]).assert().code(1);
     let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-    let expected = "transfer `file` of run 0, link.cable.loss = 1, stop = \"5 s\": 0 of 20000 octets";
+    let expected = "transfer `file` of run 0, link.cable.loss = 1, stop = \"5 s\": 0 of 20000 bytes";
     assert!(error.contains(expected) && error.contains("1 of 2 transfers"), "{error}");
 }
 

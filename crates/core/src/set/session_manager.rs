@@ -46,7 +46,7 @@ pub enum Failure {
     Refused(RefuseReason),
     /// The node holds this many bytes of another, unfinished file. That transfer must be completed
     /// or discarded first.
-    #[error("the node has {0} octets of another file that is unfinished")]
+    #[error("the node holds {0} bytes of an unfinished transfer of another file")]
     Unfinished(u64),
     /// The node's gateway table is empty.
     #[error("the node knows no gateway")]
@@ -61,31 +61,31 @@ pub enum Failure {
     #[error("nothing was delivered for too long")]
     Stalled,
     /// The node has violated the protocol.
-    #[error("the node broke the protocol")]
+    #[error("the node violated the protocol")]
     Protocol,
     /// The owner has cancelled the transfer.
-    #[error("it was cancelled")]
+    #[error("the transfer was cancelled")]
     Cancelled,
 }
 
 /// The text for a refusal in error messages.
 const fn why(reason: RefuseReason) -> &'static str {
     match reason {
-        RefuseReason::NoStriping => "it does not stripe",
-        RefuseReason::Busy => "it is busy with another one",
-        RefuseReason::Version => "it does not speak this version",
-        RefuseReason::Unfinished => "another file is unfinished there",
-        RefuseReason::Unwanted => "its owner does not take it",
-        RefuseReason::TooLarge => "the file is larger than its owner allows",
+        RefuseReason::NoStriping => "it does not support striping",
+        RefuseReason::Busy => "it is busy with another transfer",
+        RefuseReason::Version => "it does not support this protocol version",
+        RefuseReason::Unfinished => "it holds an unfinished transfer of another file",
+        RefuseReason::Unwanted => "its program does not accept the file",
+        RefuseReason::TooLarge => "the file is larger than its limit",
         RefuseReason::NoRoom => "it has no space for the file",
-        RefuseReason::Digest => "the octets that arrived do not have the file's SHA-256",
-        RefuseReason::Signature => "the file bears no signature that it trusts",
-        RefuseReason::Failed => "it could not keep what arrived",
-        RefuseReason::Rollback => "it has taken a later version of the file",
+        RefuseReason::Digest => "the received bytes do not have the announced SHA-256",
+        RefuseReason::Signature => "the file has no signature that it trusts",
+        RefuseReason::Failed => "it could not store the file",
+        RefuseReason::Rollback => "it has accepted a later version of the file",
         RefuseReason::WrongDevice => "the file is for another vendor, class or component",
-        RefuseReason::Expired => "the manifest of the file has expired there",
-        RefuseReason::Image => "the file is no whole image for its boot loader",
-        RefuseReason::LongManifest => "it takes no manifests, or only shorter ones",
+        RefuseReason::Expired => "the manifest of the file has expired",
+        RefuseReason::Image => "the file is not a complete image for its boot loader",
+        RefuseReason::LongManifest => "it accepts no manifest, or only shorter ones",
     }
 }
 

@@ -126,7 +126,7 @@ pub enum Allocation {
 #[non_exhaustive]
 pub enum ConfigError {
     /// The threshold is 0, or too large for exact arithmetic on reals.
-    #[error("the threshold must be 1 to 2^50 octets, not {0}")]
+    #[error("the threshold must be from 1 byte to 2^50 bytes, found {0}")]
     Threshold(u64),
     /// The period is zero.
     #[error("the period between two decisions must be longer than 0")]

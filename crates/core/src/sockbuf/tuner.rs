@@ -62,11 +62,13 @@ pub enum OpenError {
     #[error("connection {} is open already", .0.0)]
     Known(ConnectionId),
     /// The MSS is zero.
-    #[error("the MSS must be at least one octet")]
+    #[error("the MSS must be at least one byte")]
     NoSegment,
     /// The pool has no room for one segment of each connection. Close a connection, or use a larger
     /// pool.
-    #[error("one segment for each connection is {needed} octets, and the threshold {threshold}")]
+    #[error(
+        "one segment for each connection needs {needed} bytes, more than the threshold of {threshold} bytes"
+    )]
     Full {
         /// Bytes that one segment of each connection takes.
         needed: u64,
@@ -83,7 +85,9 @@ pub enum ThresholdError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// One segment of each connection does not fit.
-    #[error("one segment for each connection is {needed} octets, and the threshold would be {threshold}")]
+    #[error(
+        "one segment for each connection needs {needed} bytes, more than the new threshold of {threshold} bytes"
+    )]
     Small {
         /// Bytes that one segment of each connection takes.
         needed: u64,

@@ -119,7 +119,7 @@ mod tests {
     }
 
     const LINE: &str =
-        "gateway: [fd00:1234:5678:9abc::1]:54321 reset: it had said nothing while others called";
+        "gateway: [fd00:1234:5678:9abc::1]:54321 reset: not identified while --half-open was reached";
 
     /// Simulates `hosts` hosts that cause 4,400 lines per second for `seconds`, of each kind
     /// equally often. Returns the bytes written, the reports, and the lines accounted for.

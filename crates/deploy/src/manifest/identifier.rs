@@ -22,7 +22,7 @@ pub(crate) fn vendor(text: &str) -> Result<Uuid, Error> {
         || text.contains('.') && text.bytes().all(|c| c.is_ascii_alphanumeric() || b".-".contains(&c));
     let named = || is_domain().then(|| of_name(DNS, text.to_ascii_lowercase().as_bytes()));
     uuid(text).or_else(named).ok_or_else(|| {
-        Error::input(format!("--vendor {text}: it is neither a UUID nor a domain name"))
+        Error::input(format!("--vendor {text}: neither a UUID nor a domain name"))
             .with_hint("for instance `example.com`")
     })
 }

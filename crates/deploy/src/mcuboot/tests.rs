@@ -46,7 +46,9 @@ fn no_octet_of_an_image_may_be_changed_left_out_or_added() {
             assert!(checked(&changed).is_err(), "octet {at}");
             assert!(checked(&image[..at]).is_err(), "{at} octets");
         }
-        assert!(checked(&[&image[..], &[0xff]].concat()).unwrap_err().contains("something follows"));
+        assert!(
+            checked(&[&image[..], &[0xff]].concat()).unwrap_err().contains("longer than its header says")
+        );
     }
     assert!(!is_image(&mut Cursor::new(b"abc")).unwrap());
 }
@@ -76,8 +78,8 @@ fn an_encrypted_image_is_refused_by_name() {
 fn a_short_file_that_is_no_image_is_named_by_its_beginning() {
     for octets in [&b""[..], b"text\n", &[0; 40]] {
         let said = checked(octets).unwrap_err();
-        assert!(said.contains("does not begin with the magic number"), "{said}");
+        assert!(said.contains("no magic number"), "{said}");
     }
     let whole = image([1, 0, 0], &[9; 20], &[]);
-    assert!(checked(&whole[..20]).unwrap_err().contains("ends before its header says"));
+    assert!(checked(&whole[..20]).unwrap_err().contains("shorter than its header says"));
 }

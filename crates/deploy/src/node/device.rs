@@ -176,7 +176,7 @@ impl Admission {
         let judgement = self.judge(unix_time().as_secs())?;
         let next = judgement.map_err(|reason| Refusal {
             reason,
-            message: format!("no longer admitted when it had arrived: {}", self.why_not(reason)),
+            message: format!("refused after it was received: {}", self.why_not(reason)),
         })?;
         match (&mut self.own, &next) {
             (Some((_, stored)), Some(next)) => stored.raise(next),
@@ -189,16 +189,16 @@ impl Admission {
         let has_manifest = self.evidence.manifest.is_some();
         match reason {
             RefuseReason::Signature if self.own.is_some() && !has_manifest => {
-                "it has no manifest, and --vendor wants one".to_owned()
+                "no manifest, which --vendor requires".to_owned()
             }
             RefuseReason::Signature if has_manifest => {
-                "no key of --signers has signed a manifest of this file".to_owned()
+                "no manifest of this file is signed by a key of --signers".to_owned()
             }
             RefuseReason::Signature if self.evidence.signature.is_none() => {
-                "it has no signature, and --signers wants one".to_owned()
+                "no signature, which --signers requires".to_owned()
             }
-            RefuseReason::Signature => "no key of --signers has signed it".to_owned(),
-            RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
+            RefuseReason::Signature => "not signed by a key of --signers".to_owned(),
+            RefuseReason::Rollback => "a higher sequence number was accepted before".to_owned(),
             RefuseReason::WrongDevice => {
                 format!("it is for another {}", self.difference().unwrap_or("device"))
             }
@@ -207,7 +207,7 @@ impl Admission {
                 let doubt = if clock < YOUNGER { ", which was never set" } else { "" };
                 format!("its manifest has expired; the clock says {}Z{doubt}", rfc3339(clock))
             }
-            _ => "it is not taken".to_owned(),
+            _ => "refused".to_owned(),
         }
     }
 

@@ -161,7 +161,7 @@ impl<D: Disk> Journal<D> {
             return Ok(());
         }
         if self.lost {
-            return Err(io::Error::other("the disk has lost what it had taken"));
+            return Err(io::Error::other("an earlier sync failed: written data may be lost"));
         }
         // The bytes must be on the disk before the record that counts them as valid.
         self.disk.sync_part().inspect_err(|_| self.lost = true)?;

@@ -77,8 +77,8 @@ impl Stored {
     /// stored number is damaged or unreadable. A full disk is no error if a number is stored: the
     /// node starts, and accepts no higher number until there is space.
     pub(super) fn open(folder: Option<&Path>, device: &str) -> Result<Self, Error> {
-        let folder = folder
-            .ok_or_else(|| Error::input("no folder is known for sequence numbers").with_hint(NOWHERE))?;
+        let folder =
+            folder.ok_or_else(|| Error::input("no state folder for sequence numbers").with_hint(NOWHERE))?;
         // The name contains the device, so devices that share the folder have separate numbers.
         let path = folder.join(format!("sequence-{device}"));
         let failed = |error: &io::Error, hint: &str| Error::input(at(&path, error)).with_hint(hint);
@@ -88,8 +88,8 @@ impl Stored {
         let lock = lock.map_err(|error| failed(&error, UNWRITABLE))?;
         // Only a held lock is an error: some file systems do not support locks.
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            let message = format!("{}: another node stores its sequence numbers there", path.display());
-            return Err(Error::input(message).with_hint("give each node a folder of its own with --state"));
+            let message = format!("{}: another node uses this file", path.display());
+            return Err(Error::input(message).with_hint("give each node its own --state"));
         }
         let mut stored = Self { path: path.clone(), _lock: lock };
         let there = stored.read().map_err(|error| failed(&error, UNREADABLE))?;
@@ -99,7 +99,7 @@ impl Stored {
         match stored.replace(there.as_deref().unwrap_or(NONE)) {
             Err(error) if there.is_none() => Err(failed(&error, UNWRITABLE)),
             Err(error) => {
-                let message = format!("no higher number can be stored: {}; {UNWRITABLE}", at(&path, &error));
+                let message = format!("cannot store a higher number: {}; {UNWRITABLE}", at(&path, &error));
                 Entry::warning("sequence number", message).write();
                 Ok(stored)
             }
@@ -124,16 +124,16 @@ impl Stored {
 
 // Hints for errors about the stored number. Each says when following it would let old files in.
 const NOWHERE: &str =
-    "name a folder with --state: without the number, old files would be taken again after a restart";
+    "set --state or HOME: without the stored number, the node would accept old files again after a restart";
 
-const UNWRITABLE: &str = "free space in that folder, and let the node's user write there; do not name another folder: in an \
-    empty one the node takes old files again";
+const UNWRITABLE: &str = "free space in that folder and let the node's user write there; do not choose an empty folder: \
+    the node would accept old files again";
 
 const UNREADABLE: &str =
-    "let the node's user read the file; do not remove it: without it the node takes old files again";
+    "let the node's user read the file; do not remove it: without it the node accepts old files again";
 
 const DAMAGED: &str =
-    "restore it from a backup, or remove it: then the node takes any number once more, old files included";
+    "restore it from a backup; if you remove it, the node accepts any number again, and so old files";
 
 /// An error text that names the file.
 fn at(path: &Path, error: &io::Error) -> String {

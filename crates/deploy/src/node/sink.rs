@@ -69,7 +69,10 @@ impl Images {
                 match there {
                     Some(there) if there.version > image.version => Refusal {
                         reason: RefuseReason::Rollback,
-                        message: format!("version {}: {} is there already", image.version, there.version),
+                        message: format!(
+                            "version {} is lower than the installed {}",
+                            image.version, there.version
+                        ),
                     },
                     _ => return Ok(()),
                 }
@@ -88,7 +91,7 @@ impl Images {
 fn image_in(place: &Path) -> io::Result<Option<mcuboot::Image>> {
     let unread = |error: io::Error| {
         let message = format!(
-            "cannot read the version of the image in {}: {error}; let the node's user read the file, or remove it to take any version",
+            "cannot read the version of the image in {}: {error}; let the node's user read the file, or remove it to accept any version",
             place.display()
         );
         io::Error::new(error.kind(), message)
@@ -104,7 +107,7 @@ fn image_in(place: &Path) -> io::Result<Option<mcuboot::Image>> {
     }
 }
 
-const WHOLE: &str = "with --pipe, give a --spool; otherwise an --out that is a file";
+const WHOLE: &str = "use --out FILE, or --pipe with --spool";
 
 /// Limits on files.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +138,7 @@ impl Limits {
     fn shortage(&self, length: u64, folder: &Path, there: u64) -> String {
         let (folder, reserve) = (folder.display(), self.reserve);
         format!(
-            "{folder} has room for {there} bytes, and the file needs {length}, a journal {JOURNALS} and --reserve {reserve}"
+            "{folder} has room for {there} bytes, less than the file needs: {length} bytes, {JOURNALS} for journals and --reserve {reserve}"
         )
     }
 }
@@ -217,7 +220,7 @@ impl Partial {
         }
         self.journal.throw_away()?;
         let (said, found) = (hex(&self.subject.digest), hex(&digest));
-        let message = format!("what has come has SHA-256 {found}, and {said} was announced");
+        let message = format!("SHA-256 mismatch: received {found}, announced {said}");
         Err(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 }
@@ -262,7 +265,9 @@ impl Output {
                     false => To::File(path.to_owned()),
                 }
             }
-            (None, None) => return Err(Error::input("neither --out nor --pipe says where the octets go")),
+            (None, None) => {
+                return Err(Error::input("neither --out nor --pipe given: no place for the file"));
+            }
         };
         let limits = Limits { size: u64::MAX, reserve: 0 };
         Ok(Self {
@@ -298,7 +303,7 @@ impl Output {
     pub(super) fn signed_by(mut self, signers: Vec<VerifyingKey>) -> Result<Self, Error> {
         if !signers.is_empty() && !self.is_whole() {
             return Err(Error::input(
-                "--signers: here octets would be handed on before they are known to be signed",
+                "--signers needs an output that can check a file before it is passed on",
             )
             .with_hint(WHOLE));
         }
@@ -317,7 +322,7 @@ impl Output {
     pub(super) fn only(self, images: Images) -> Result<Self, Error> {
         if images == Images::Mcuboot && !self.is_whole() {
             return Err(Error::input(
-                "--mcuboot: here octets would be handed on before they are known to be an image",
+                "--mcuboot needs an output that can check a file before it is passed on",
             )
             .with_hint(WHOLE));
         }
@@ -435,7 +440,7 @@ fn start(text: &str, transfer: TransferId, input: Stdio) -> io::Result<Running> 
 async fn end(mut running: Running) -> io::Result<()> {
     drop(running.0.stdin.take());
     let status = running.0.wait().await?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("the command ended with {status}"))) }
 }
 
 /// Time limit for a command that stopped reading to exit, so that its exit status can be reported.
@@ -444,7 +449,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// The exit status of a command that did not read the whole file; `None` if it still runs.
 async fn ended_early(running: &mut Running) -> Option<io::Error> {
     let status = tokio::time::timeout(LAST_WORDS, running.0.wait()).await.ok()?.ok()?;
-    Some(io::Error::other(format!("it ended with {status} before it had read the whole file")))
+    Some(io::Error::other(format!("the command ended with {status} before it had read the whole file")))
 }
 
 impl Sink for Output {
@@ -464,7 +469,7 @@ impl Sink for Output {
         }
         if offer.length > self.limits.size {
             let (length, size) = (offer.length, self.limits.size);
-            self.refusal = Some(format!("it has {length} bytes, and --max-size allows {size}"));
+            self.refusal = Some(format!("{length} bytes, more than --max-size {size}"));
             return Ok(Verdict::Refuse(RefuseReason::TooLarge, 0));
         }
         self.expected = offer.file.map(|file| file.digest);
@@ -524,10 +529,9 @@ impl Sink for Output {
         let wrong = self.expected.is_some_and(|expected| expected != digest);
         if wrong && !matches!(self.coming, Some(Coming::Kept(_) | Coming::Done)) {
             self.coming = None;
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "these are not the octets that were announced",
-            ));
+            let (said, found) = (self.expected.map_or_else(String::new, |said| hex(&said)), hex(&digest));
+            let message = format!("SHA-256 mismatch: received {found}, announced {said}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         match (&self.to, self.coming.take()) {
             (To::File(path), Some(Coming::Temporary(file))) => {

@@ -82,7 +82,7 @@ impl Digests {
     /// `anew` is set.
     pub(super) fn of(&mut self, path: &Path, anew: bool) -> Result<(File, FileDigest), Error> {
         let unreadable =
-            |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
+            |e: io::Error| Error::unreadable(path, &e).with_hint("give a file that you can read");
         if self.place.is_none() {
             return digest(path);
         }

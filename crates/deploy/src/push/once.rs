@@ -25,12 +25,11 @@ pub(super) fn read(path: &Path) -> Result<(PushFile, FileDigest), Error> {
         true => Ok(Box::new(io::stdin().lock())),
         false => File::open(path).map(|file| Box::new(file) as _),
     };
-    let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
+    let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("give a file that you can read");
     let unkept = |e: io::Error| {
         let (name, folder) = (path.display(), folder.display());
-        let message = format!("cannot keep more than {} MiB of {name} in {folder}: {e}", IN_MEMORY >> 20);
-        Error::job(message)
-            .with_hint("name a folder with room in the variable TMPDIR, or push a regular file")
+        let message = format!("cannot buffer more than {} MiB of {name} in {folder}: {e}", IN_MEMORY >> 20);
+        Error::job(message).with_hint("set TMPDIR to a folder with free space, or push a regular file")
     };
     let mut input = input.map_err(unreadable)?;
     let (mut memory, mut disk) = (Vec::new(), None);

@@ -56,7 +56,7 @@ impl Bars {
                 let now = (delivered * 10).checked_div(*total).unwrap_or(0);
                 if now > tenth.get() {
                     tenth.set(now);
-                    say!("{delivered} of {total} octets delivered ({} %)", now * 10);
+                    say!("{delivered} of {total} bytes delivered ({} %)", now * 10);
                 }
             }
             #[cfg(feature = "bars")]

@@ -132,14 +132,14 @@ impl fmt::Display for Report {
                 };
                 writeln!(
                     f,
-                    "{} octets delivered in {latency:.3} s ({goodput:.1} kbit/s), {verdict}",
+                    "{} bytes delivered in {latency:.3} s ({goodput:.1} kbit/s), {verdict}",
                     self.bytes
                 )?;
             }
-            None => writeln!(f, "{} of {} octets delivered", self.delivered_bytes, self.bytes)?,
+            None => writeln!(f, "{} of {} bytes delivered", self.delivered_bytes, self.bytes)?,
         }
         if self.resumed_from > 0 {
-            writeln!(f, "{} of them were there already", self.resumed_from)?;
+            writeln!(f, "{} of them were already at the node", self.resumed_from)?;
         }
         writeln!(f, "network: {}", self.network)?;
         let width = self.gateways.iter().map(|g| g.name.len()).max().unwrap_or(0).max(12);
@@ -147,11 +147,11 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "\n{:<width$} {:>10} {:>7} {:>10} {:>7}  state",
-                "gateway", "octets", "share", "ack after", "resent"
+                "gateway", "bytes", "share", "ack after", "resent"
             )?;
         }
         if self.gateways.is_empty() && self.latency_s.is_some() && self.resumed_from < self.bytes {
-            writeln!(f, "no session was opened: the file went from the sender to the node")?;
+            writeln!(f, "no session was opened: the file went directly to the node")?;
         }
         let carried: u64 = self.gateways.iter().map(|g| g.bytes).sum();
         for gateway in &self.gateways {
@@ -166,7 +166,7 @@ impl fmt::Display for Report {
         if copies > 0 {
             writeln!(
                 f,
-                "{copies} of these octets were sent twice: a chunk that is late, or whose gateway is lost, goes through \
+                "{copies} of these bytes were sent twice: chunks that were late or whose gateway failed went through \
                  another"
             )?;
         }

@@ -62,7 +62,7 @@ impl Memory {
         if path.to_str().is_none() {
             // A path that is not UTF-8 has no JSON form.
             if !arguments.quiet {
-                say!("an interrupted push will not be remembered: the file's path is not UTF-8");
+                say!("an interrupted push cannot resume: the file's path is not UTF-8");
             }
             return Ok((nowhere, new));
         }
@@ -81,7 +81,7 @@ impl Memory {
         if let (Some(pending), false) = (pending, arguments.restart) {
             if (pending.sha256.as_str(), pending.bytes) != (sha256, bytes) {
                 let message = format!("{} has changed since a push of it was interrupted", path.display());
-                let hint = "`--restart` begins anew with what it is now; or bring back what it was";
+                let hint = "use `--restart` to push the new content, or restore the old file";
                 return Err(Error::input(message).with_hint(hint));
             }
             if let Ok(id) = u64::from_str_radix(&pending.transfer, 16) {
@@ -99,7 +99,7 @@ impl Memory {
             // The user did not ask for a state folder, so a failure is only a warning.
             Err(error) => {
                 if !arguments.quiet {
-                    say!("an interrupted push will not be remembered: {error}");
+                    say!("an interrupted push cannot resume: {error}");
                 }
                 Ok((nowhere, new))
             }
@@ -142,9 +142,9 @@ fn lock(place: &Path) -> Result<Option<File>, Error> {
     let Ok(file) = File::open(place) else { return Ok(None) };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            let message = "not delivered: the same transfer is already in progress from another push";
+            let message = "not delivered: another push of this file to this node is running";
             Err(Error::job(message)
-                .with_hint("wait until that push ends, or end it; this command goes on then"))
+                .with_hint("wait until it ends, or stop it, then repeat the command to resume"))
         }
         Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }

@@ -85,7 +85,7 @@ fn bar(total: u64) -> Option<ProgressBar> {
         return None;
     }
     let style =
-        ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} gone, about {eta} left")
+        ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}  {elapsed} elapsed, about {eta} left")
             .expect("the template is a constant")
             .progress_chars("━╸ ");
     Some(ProgressBar::new(total).with_style(style))

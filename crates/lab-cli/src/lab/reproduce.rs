@@ -87,8 +87,8 @@ fn maps(folder: &Path, papers: &[&'static Paper]) -> Result<Vec<Option<Figure>>,
     let one = |paper: &&'static Paper| Ok(robustness::read(folder, paper)?.map(|map| map.figure()));
     let maps: Vec<Option<Figure>> = papers.iter().map(one).collect::<Result<_, Error>>()?;
     if maps.iter().all(Option::is_none) {
-        return Err(Error::input(format!("{} has nothing of these papers", folder.display()))
-            .with_hint("`anabranch lab robustness PAPER --out DIR` makes it"));
+        return Err(Error::input(format!("{} has no results of these papers", folder.display()))
+            .with_hint("`anabranch lab robustness PAPER --out DIR` computes them"));
     }
     Ok(maps)
 }

@@ -71,7 +71,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     progress.finish();
     if matches!(made, Err(Error::Interrupted)) {
         say!(
-            "interrupted: {} are kept; the same command goes on from there",
+            "interrupted: {} are kept; repeat the command to resume",
             share(study.own(journal.rows()).len(), study)
         );
     }
@@ -142,8 +142,11 @@ pub(super) fn read(folder: &Path, paper: &Paper) -> Result<Option<Map>, Error> {
     let map = study.ok_or_else(|| foreign(&path, None))?.map(rows);
     match map.missing() {
         0 => Ok(Some(map)),
-        n => Err(Error::input(format!("{} lacks settings of its study: {n}", path.display()))
-            .with_hint(format!("`{} --out {}` goes on", map.command(), folder.display()))),
+        n => Err(Error::input(format!(
+            "{} is incomplete: {n} settings of its study are missing",
+            path.display()
+        ))
+        .with_hint(format!("resume with `{} --out {}`", map.command(), folder.display()))),
     }
 }
 
@@ -178,7 +181,7 @@ impl Journal {
         let unwritable = |error: io::Error| Error::unwritable(path, &error);
         let file = OpenOptions::new().create(true).append(true).open(path).map_err(unwritable)?;
         // Two processes at once would compute every setting twice.
-        file.try_lock().map_err(|_| Error::job(format!("another process writes {}", path.display())))?;
+        file.try_lock().map_err(|_| Error::job(format!("another process is writing {}", path.display())))?;
         let text = fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
         let (before, rows) = understood(path, &text)?;
         let head = Head::of(study);
@@ -208,7 +211,7 @@ impl Journal {
     fn missing(&self) -> Vec<Setting> {
         let done = self.study.own(self.rows());
         if !done.is_empty() {
-            say!("{} are done already", share(done.len(), self.study));
+            say!("{} are already done", share(done.len(), self.study));
         }
         self.study.drawn().into_iter().filter(|setting| !done.contains_key(&setting.number)).collect()
     }
@@ -234,10 +237,10 @@ fn share(done: usize, study: Study) -> String {
 fn foreign(path: &Path, before: Option<&Head>) -> Error {
     let whose = match before.and_then(|head| Some((head, head.study()?))) {
         Some((Head { version, .. }, study)) => {
-            format!("is of `{}` by version {version}, of this or another build", study.command())
+            format!("was written by `{}` of version {version}, by this or another build", study.command())
         }
-        None => "is no file of `lab robustness`".to_owned(),
+        None => "is not a file of `lab robustness`".to_owned(),
     };
     Error::input(format!("{} {whose}", path.display()))
-        .with_hint("name another folder with --out, or remove the file")
+        .with_hint("choose another folder with --out, or remove the file")
 }

@@ -90,6 +90,6 @@ fn table(Answer { question, access, period }: &Answer) -> String {
     };
     text += &format!("\n{:18}{:.5}\n{:18}{:.5}\n", "channel gained", access.won, "never clear", access.lost);
     text += &line("an attempt takes", Some(access.periods));
-    text += &line("if it is gained", access.periods_if_won);
+    text += &line("if it succeeds", access.periods_if_won);
     text + &line("if not", access.periods_if_lost)
 }

@@ -39,10 +39,10 @@ impl Backoff {
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(super) struct Packets {
     /// Payload of a data packet, in bytes
-    #[arg(long, value_name = "OCTETS", default_value_t = 100)]
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
     payload: u32,
     /// Headers of a packet on the air, in bytes; also the size of a SYN and of an ACK
-    #[arg(long, value_name = "OCTETS", default_value_t = 40)]
+    #[arg(long, value_name = "BYTES", default_value_t = 40)]
     header: u32,
     /// Limit on the packets in a node, including the one in transmission [default: no limit]
     #[arg(long, value_name = "PACKETS")]
@@ -83,7 +83,7 @@ pub(super) fn per_hop<T: FromStr + Copy>(
         let one = one.trim();
         one.parse().map_err(|_| {
             Error::input(format!("{option}: `{one}` is not a number"))
-                .with_hint("a number for all hops, or one for each")
+                .with_hint("give one number for all hops, or one for each")
         })
     });
     let values: Vec<T> = values.collect::<Result<_, _>>()?;
@@ -91,7 +91,7 @@ pub(super) fn per_hop<T: FromStr + Copy>(
         [all] => Ok(vec![all; hops]),
         _ if values.len() == hops => Ok(values),
         _ => Err(Error::input(format!("{option}: {} values for {}", values.len(), counted(hops, "hop")))
-            .with_hint("one value for all hops, or one for each")),
+            .with_hint("give one value for all hops, or one for each")),
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn per_hop<T: FromStr + Copy>(
 pub(super) fn phys(option: &str, text: &str, separator: char, hops: usize) -> Result<Vec<Phy>, Error> {
     let names = text.split(separator).map(|name| {
         Phy::named(name.trim()).ok_or_else(|| {
-            Error::input(format!("{option}: there is no PHY `{}`", name.trim()))
+            Error::input(format!("{option}: unknown PHY `{}`", name.trim()))
                 .with_hint("oqpsk250, fsk100 or cellular")
         })
     });
@@ -108,7 +108,7 @@ pub(super) fn phys(option: &str, text: &str, separator: char, hops: usize) -> Re
         [all] => Ok(vec![all; hops]),
         _ if names.len() == hops => Ok(names),
         _ => Err(Error::input(format!("{option}: {} PHYs for {}", names.len(), counted(hops, "hop")))
-            .with_hint("one PHY for all hops, or one for each")),
+            .with_hint("give one PHY for all hops, or one for each")),
     }
 }
 

@@ -110,13 +110,13 @@ fn table(Answer { question, travel: travelled }: &Answer) -> String {
     text += "\ntimes in ms, of a packet without payload\n\n";
     for (what, seconds) in [
         ("round trip".to_owned(), travelled.rtt()),
-        ("there".to_owned(), travelled.syn),
+        ("forward".to_owned(), travelled.syn),
         ("back".to_owned(), travelled.ack),
         (
-            format!("first packet of {} there", counted(question.packets.payload as usize, "octet")),
+            format!("first packet, {}, forward", counted(question.packets.payload as usize, "byte")),
             travelled.t_first,
         ),
-        ("each further one".to_owned(), travelled.t_next),
+        ("each further packet".to_owned(), travelled.t_next),
     ] {
         text += &format!("{what:34}{:10.3} ms\n", seconds * 1e3);
     }

@@ -75,8 +75,8 @@ impl<'a> Words<'a> {
                 return Err(Error::input(format!("--path {number}: unknown key `{key}`")).with_hint(hint));
             }
             if words.iter().any(|(other, _)| *other == key) {
-                return Err(Error::input(format!("--path {number}: `{key}` is said twice"))
-                    .with_hint("say --path again for another path"));
+                return Err(Error::input(format!("--path {number}: `{key}` is given twice"))
+                    .with_hint("for another path, give --path again"));
             }
             words.push((key, value));
         }
@@ -94,7 +94,7 @@ impl<'a> Words<'a> {
     fn maybe<T: FromStr>(&self, key: &str) -> Result<Option<T>, Error> {
         let Some(text) = self.text(key) else { return Ok(None) };
         let number = text.parse().map_err(|_| {
-            Error::input(format!("--path {}: {key}=`{text}` is not such a number", self.number))
+            Error::input(format!("--path {}: {key}=`{text}` is not a valid number", self.number))
                 .with_hint("`loss` is a probability; hops and windows are whole numbers")
         })?;
         Ok(Some(number))
@@ -112,10 +112,9 @@ impl<'a> Words<'a> {
     fn said(&self) -> Result<Said, Error> {
         let hops: u32 = self.number("hops", 1)?;
         if !(1..=64).contains(&hops) {
-            let message = format!("--path {}: hops must be 1 to 64, not {hops}", self.number);
-            return Err(
-                Error::input(message).with_hint("links on the way, the last one to the data centre included")
-            );
+            let message = format!("--path {}: hops must lie between 1 and 64, not {hops}", self.number);
+            return Err(Error::input(message)
+                .with_hint("count the links of the path, including the last one to the data centre"));
         }
         Ok(Said {
             hops,
@@ -138,8 +137,8 @@ impl<'a> Words<'a> {
             ((None, None, None), _) => {}
             ((Some(_), Some(_), Some(_)), Some(key)) => {
                 let message =
-                    format!("--path {}: {key} says nothing beside rtt, first and next", self.number);
-                return Err(Error::input(message).with_hint("leave out either"));
+                    format!("--path {}: {key} has no effect together with rtt, first and next", self.number);
+                return Err(Error::input(message).with_hint("give either the times or the hops"));
             }
             _ => {
                 let message = format!("--path {}: rtt, first and next belong together", self.number);
@@ -173,5 +172,5 @@ fn table(answer: &Answer) -> String {
             packets.count,
         );
     }
-    text + "\ntimes in seconds; a path has half the next one's round trip, the last one its window\n"
+    text + "\ntimes in seconds; packets: as many as fit into half the RTT of the next path, for the last path its window\n"
 }

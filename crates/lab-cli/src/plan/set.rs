@@ -42,7 +42,7 @@ fn refused(refusal: Refusal) -> Error {
     match refusal {
         Refusal::Parameter(error) => unfit(error),
         Refusal::NotSet(_) => Error::input(format!("--set {refusal}"))
-            .with_hint("leave `scheme` out; `lab run set` simulates baselines"),
+            .with_hint("omit `scheme`; `lab run set` simulates baselines"),
         other => Error::input(other.to_string()),
     }
 }

@@ -114,7 +114,7 @@ fn refused(error: &ModelError) -> Error {
 fn table(answer: &Answer) -> String {
     let Answer { question, polynomial: [a2, a1, a0], roots, stable, margin, response } = answer;
     let Question { gains, period, cycles: looked_at, .. } = question;
-    let mut text = format!("{:>8}{:>10}{:>12}\n", "cycle", "s", "octets");
+    let mut text = format!("{:>8}{:>10}{:>12}\n", "cycle", "s", "bytes");
     let doubling = std::iter::successors(Some(1), |cycle| Some(cycle * 2));
     for cycle in std::iter::once(0).chain(doubling).take_while(|cycle| *cycle < response.sizes.len()) {
         text += &format!("{cycle:8}{:10.1}{:12.0}\n", cycle as f64 * period, response.sizes[cycle]);

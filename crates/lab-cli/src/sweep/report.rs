@@ -40,7 +40,7 @@ pub(super) fn standing(
     }
     let more = match sweep.spec().runs {
         Runs::Fixed(_) => "",
-        Runs::Enough(_) => ", and perhaps more when these are there",
+        Runs::Enough(_) => ", and possibly more after these",
     };
     let mut text = format!(
         "{}: {} points, {} seeds; {done} runs are done, {missing} are missing{more}\n",
@@ -60,7 +60,7 @@ pub(super) fn unfinished(folder: &Path, done: usize, missing: u64, json: bool) -
         return output::json(&json!({ "runs_done": done, "runs_missing": missing }));
     }
     output::text(&format!(
-        "this part is done; {missing} runs of others are missing in {}, {done} are there; whoever is last writes the tables\n",
+        "this shard is done; {missing} runs of other shards are missing in {}, {done} are done; the last shard writes the tables\n",
         folder.display()
     ))
 }
@@ -209,7 +209,7 @@ pub(super) fn whole(sweep: &Sweep, table: &Table<'_>, files: &[PathBuf], json: b
     text.push('\n');
     if let Runs::Enough(enough) = &sweep.spec().runs {
         text += &match table.unmet() {
-            [] => format!("the mean of {} is known well enough everywhere\n", enough.metric),
+            [] => format!("the mean of {} meets the target precision at every point\n", enough.metric),
             unmet => {
                 let numbers: Vec<String> = unmet.iter().take(SHOWN).map(usize::to_string).collect();
                 let dots = if unmet.len() > SHOWN { " …" } else { "" };

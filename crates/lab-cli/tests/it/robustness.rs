@@ -51,7 +51,7 @@ fn the_same_command_goes_on_where_it_was_ended() {
     fs::write(ended.join("dtc.jsonl"), half).expect("a file");
     let assert = study(ended, "3").env("RAYON_NUM_THREADS", "2").assert().success();
     let said = String::from_utf8(assert.get_output().stderr.clone()).expect("text");
-    assert!(said.contains("2 of 5 settings, with the reference, are done already"), "{said}");
+    assert!(said.contains("2 of 5 settings, with the reference, are already done"), "{said}");
     for kind in ["md", "svg", "csv"] {
         assert_eq!(read(whole, kind), read(ended, kind), "{kind}");
     }
@@ -129,7 +129,7 @@ fn a_report_has_the_map_of_a_folder() {
         assert!(said.contains(says) && said.contains("hint: "), "{said}");
         assert!(!out.exists());
     };
-    refused("has nothing of these papers");
+    refused("has no results of these papers");
     study(&maps, "3").arg("--quiet").assert().success();
     report().assert().success();
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
@@ -140,9 +140,9 @@ fn a_report_has_the_map_of_a_folder() {
     let journal = read(&maps, "jsonl");
     let less: Vec<&str> = journal.lines().take(4).collect();
     fs::write(maps.join("dtc.jsonl"), less.join("\n") + "\n").expect("a file");
-    refused("lacks settings of its study: 2");
+    refused("is incomplete: 2 settings of its study are missing");
     fs::write(maps.join("dtc.jsonl"), "notes\n").expect("a file");
-    refused("is no file of `lab robustness`");
+    refused("is not a file of `lab robustness`");
 }
 
 #[test]
@@ -151,8 +151,11 @@ fn what_is_of_another_study_or_being_written_stays() {
     let folder = folder.path();
     let path = folder.join("dtc.jsonl");
     for (text, says) in [
-        ("my notes\n", "is no file of `lab robustness`"),
-        (OTHER, "is of `anabranch lab robustness dtc --settings 9 --runs 2 --seed 7` by version 0.0.1"),
+        ("my notes\n", "is not a file of `lab robustness`"),
+        (
+            OTHER,
+            "was written by `anabranch lab robustness dtc --settings 9 --runs 2 --seed 7` of version 0.0.1",
+        ),
     ] {
         fs::write(&path, text).expect("a file");
         let assert = study(folder, "1").assert().code(2).stdout("");

@@ -67,7 +67,7 @@ const PARAMETERS: &[Parameter] = &[
         "which nodes those are: those that shorten the ways of all most, one after the other, or any",
     ),
     p("packets", "100", "1 and more", "packets that each node has to deliver").alias(),
-    p("payload", "100B", "12B to 1000B", "octets of a packet, which is a segment"),
+    p("payload", "100B", "12B to 1000B", "bytes of a packet, which is a segment"),
     p("rate", "10", "a number of packets per second", "at which a node makes packets, on average"),
     p("paths", "3", "1 to 15", "paths that a node keeps at most (NP_thr)"),
     p(

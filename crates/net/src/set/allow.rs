@@ -43,7 +43,7 @@ fn same(a: u128, b: u128, width: u32, length: u8) -> bool {
 /// A rule that cannot be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{text}` is no rule: {what}; expected PREFIX[:PORTS], as in 10.0.0.0/8:47200 or [fd00::/16]:47200-47210"
+    "`{text}` is not a rule: {what}; expected PREFIX[:PORTS], as in 10.0.0.0/8:47200 or [fd00::/16]:47200-47210"
 )]
 pub struct BadAllow {
     text: String,
@@ -64,16 +64,16 @@ impl FromStr for Allow {
             .trim_start_matches('[')
             .trim_end_matches(']')
             .parse()
-            .map_err(|_| bad("the address cannot be read"))?;
+            .map_err(|_| bad("invalid address"))?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let length = match length {
             None => most,
             Some(length) => {
-                length.parse().ok().filter(|n| *n <= most).ok_or_else(|| bad("the length of its prefix"))?
+                length.parse().ok().filter(|n| *n <= most).ok_or_else(|| bad("invalid prefix length"))?
             }
         };
         if !within(address, length, most) {
-            return Err(bad("the address has bits past its prefix"));
+            return Err(bad("the address has bits set beyond the prefix"));
         }
         let ports = match ports {
             None => NODE_PORT..=NODE_PORT,
@@ -81,7 +81,7 @@ impl FromStr for Allow {
                 let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
                 match (first.parse(), last.parse()) {
                     (Ok(first), Ok(last)) if first <= last && first > 0 => first..=last,
-                    _ => return Err(bad("the ports cannot be read")),
+                    _ => return Err(bad("invalid ports")),
                 }
             }
         };

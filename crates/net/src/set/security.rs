@@ -72,12 +72,14 @@ impl Security {
 
 /// The key of a gateway is unknown.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("its key is not known: neither the node's table nor --via names it")]
+#[error("no public key of this gateway: add it to --via, or to the node's --gateways, as HOST=KEY")]
 struct NoKey;
 
 /// The peer closed the connection before it authenticated.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("it hung up on our greeting: it does not know our key, or has another than we were told")]
+#[error(
+    "the peer closed the connection during the key handshake: it does not have our key, or its key is not the configured one"
+)]
 pub(super) struct HungUp;
 
 /// Wraps a refusal in an I/O error, next to errors of the kernel.

@@ -51,7 +51,7 @@ class Network(dict[str, Any]):
         """
         entries = self.setdefault(table, [])
         if not isinstance(entries, list):
-            raise Error(f"`{table}` is no list of tables", hint=f"say `table(\"{table}\", ...)`")
+            raise Error(f"`{table}` is not a list of tables", hint=f"use `table(\"{table}\", ...)`")
         entries.append(_plain(keys))
         return self
 
@@ -63,7 +63,7 @@ class Network(dict[str, Any]):
         for step in path.split("."):
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
-                raise Error(f"`{path}` is no single table", hint=f"say `add(\"{step}\", ...)`")
+                raise Error(f"`{path}` is not a single table", hint=f"use `add(\"{step}\", ...)`")
         place.update(_plain(keys))
         return self
 

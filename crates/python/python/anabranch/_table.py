@@ -548,4 +548,4 @@ def _write(path: Path, content: bytes) -> None:
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
-        raise Error(f"cannot write it: {error.strerror}", str(path), "name a place where you may write") from None
+        raise Error(f"cannot write it: {error.strerror}", str(path), "choose a path that you can write") from None

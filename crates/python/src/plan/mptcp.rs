@@ -69,7 +69,7 @@ impl TryFrom<Hops> for hops::Hops {
 
 fn named(phy: &str) -> Result<Phy, Fault> {
     Phy::named(phy).ok_or_else(|| {
-        Fault::new(format!("phy: there is no PHY `{phy}`")).with_hint("oqpsk250, fsk100 or cellular")
+        Fault::new(format!("phy: unknown PHY `{phy}`")).with_hint("oqpsk250, fsk100 or cellular")
     })
 }
 

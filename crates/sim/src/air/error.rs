@@ -28,10 +28,10 @@ pub enum SendError {
     #[error("the station is down")]
     Down,
     /// There is nothing to send.
-    #[error("a frame has at least one octet")]
+    #[error("a frame has at least one byte")]
     Empty,
     /// The frame exceeds the maximum of the PHY.
-    #[error("a frame of {len} octets exceeds the {max} of the PHY")]
+    #[error("a frame of {len} bytes exceeds the limit of the PHY, {max} bytes")]
     TooLong {
         /// Length of its PSDU in bytes.
         len: u16,

@@ -107,7 +107,7 @@ impl PhyConfig {
             return Err(ConfigError::Range("bit_rate", "1 bit/s to 1 Gbit/s"));
         }
         if max_psdu == 0 || ack_psdu == 0 {
-            return Err(ConfigError::Range("max_psdu, ack_psdu", "at least 1 octet"));
+            return Err(ConfigError::Range("max_psdu, ack_psdu", "at least 1 byte"));
         }
         if backoff_period.is_zero() || cca.is_zero() || symbol.is_zero() {
             return Err(ConfigError::Range("backoff_period, cca, symbol", "more than nothing"));

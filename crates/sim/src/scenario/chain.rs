@@ -132,7 +132,7 @@ impl Spreader<'_> {
             && let Some(pattern) = [&from, &to].into_iter().find(|end| end.0.contains('*'))
         {
             let message = format!("the links to all of `{}` have one name, without a number", pattern.0);
-            let hint = "leave `{i}` out, or name `[[nodes]]` with `{i}` at that end";
+            let hint = "remove `{i}`, or name `[[nodes]]` with `{i}` at that end";
             return self.fault(name, message, Some(hint.to_owned()));
         }
         let links = match via {
@@ -219,7 +219,7 @@ impl Spreader<'_> {
         if self.made + more <= MAX_LINKS {
             return Ok(());
         }
-        let hint = "leave out nodes, or name fewer in `via`".to_owned();
+        let hint = "remove nodes, or name fewer in `via`".to_owned();
         self.fault(at, format!("the file makes more than {MAX_LINKS} links"), Some(hint))
     }
 
@@ -250,7 +250,7 @@ impl Spreader<'_> {
         }
         if is_last(name) {
             let message = format!("`{}` is the last node of a row, and `via` has all of them", name.0);
-            return self.fault(name, message, Some(format!("say \"{}\"", name.0.replace("{n}", "{j}"))));
+            return self.fault(name, message, Some(format!("set \"{}\"", name.0.replace("{n}", "{j}"))));
         }
         let nodes = self.nodes_of(name)?;
         match (chain, &nodes.count) {
@@ -301,9 +301,9 @@ impl Spreader<'_> {
             (links.iter().any(|link| link.chain.is_some()), name.0.replace("{i}", "").replace("{j}", ""));
         let hint = match of_chains {
             true => format!(
-                "say `name = \"{base}{{i}}-{{j}}\"`: `{{i}}` is the number of the chain, `{{j}}` counts along it"
+                "set `name = \"{base}{{i}}-{{j}}\"`: `{{i}}` is the number of the chain, `{{j}}` counts along it"
             ),
-            false => format!("say `name = \"{base}{{i}}\"`: `{{i}}` counts along the chain"),
+            false => format!("set `name = \"{base}{{i}}\"`: `{{i}}` counts along the chain"),
         };
         self.fault(name, message, Some(hint))
     }

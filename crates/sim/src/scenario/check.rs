@@ -355,7 +355,7 @@ impl<'s> Checker<'s> {
             }
             let hint = match nearest(name, used.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `[{kind}.{near}]`, which a {user} names?"),
-                None => format!("name it in {keys} of a {user}, or leave it out"),
+                None => format!("name it in {keys} of a {user}, or remove it"),
             };
             let message = format!("no {user} uses the profile `{kind}.{name}`");
             return self.fault(at![kind, name.as_str()], message, Some(&hint));
@@ -375,7 +375,7 @@ impl<'s> Checker<'s> {
                 continue;
             }
             let at = at!["transfer", i, "gateways"];
-            let hint = Some("say how many gateways to use, or which");
+            let hint = Some("give the number of gateways, or their names");
             let octets = match &scenario.transfers[transfer].content {
                 ContentSpec::Bytes(octets) => *octets,
                 ContentSpec::File(name) => match self.source.length_of(name) {
@@ -518,7 +518,7 @@ impl<'s> Checker<'s> {
         for (i, section) in scenario.resolved.route.iter().enumerate() {
             if scenario.paths.is_some() {
                 let message = "a route has no meaning where packets follow the nodes' own paths";
-                return self.fault(at!["route", i], message, Some("leave `[paths]` or the route out"));
+                return self.fault(at!["route", i], message, Some("remove `[paths]` or the route"));
             }
             let at = self.node(at!["route", i, "at"], &section.at)?;
             let to = self.node(at!["route", i, "to"], &section.to)?;

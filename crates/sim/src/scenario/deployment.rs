@@ -298,7 +298,7 @@ impl Undrawable {
     pub fn hint(&self) -> &'static str {
         match self.group {
             None => {
-                "raise the `range` of the radio, take more nodes or a smaller rectangle, or say `connected = false` in `[deployment]`"
+                "raise the `range` of the radio, take more nodes or a smaller rectangle, or set `connected = false` in `[deployment]`"
             }
             Some(_) => "take fewer `hops`, more nodes, or a shorter `range` of the radio",
         }

@@ -144,7 +144,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
                 match map.next_key::<String>()? {
                     None => Ok(value),
                     Some(key) => Err(A::Error::custom(format!(
-                        "expected a table with one word, found also `{key}`: options stand in the word's own table"
+                        "expected a table with one word, found also `{key}`: options belong into the table of the word"
                     ))),
                 }
             }

@@ -164,7 +164,7 @@ impl<T: Registered> Named<T> {
         }
         let ours = words_of::<T>();
         if ours.contains(&name.as_str()) {
-            return Err(format!("`{name}` stands with numbers: {{ {name} = {{ {} }} }}", T::TABLE));
+            return Err(format!("`{name}` needs numbers: {{ {name} = {{ {} }} }}", T::TABLE));
         }
         let known = || registered.iter().map(|(name, _)| *name).chain(ours.iter().copied());
         let hint = did_you_mean(name.as_str(), known())
@@ -245,7 +245,7 @@ impl PolicyName {
         if this.as_str() == name {
             return Ok(this);
         }
-        let expected = format!("the name of a policy, of at most {LONGEST} octets");
+        let expected = format!("the name of a policy, of at most {LONGEST} bytes");
         Err(E::invalid_length(name.len(), &expected.as_str()))
     }
 

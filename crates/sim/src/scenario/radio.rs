@@ -379,7 +379,7 @@ impl RadioSection {
             Some(frame) => {
                 let most = phy.max_psdu;
                 let message = format!(
-                    "a frame of {frame} octets: expected {LEAST_FRAME}, for 6LoWPAN, to {most}, which the physical layer allows"
+                    "a frame of {frame} bytes: expected {LEAST_FRAME}, for 6LoWPAN, to {most}, which the physical layer allows"
                 );
                 Err((vec!["frame"], message))
             }

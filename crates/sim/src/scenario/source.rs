@@ -359,7 +359,7 @@ fn plain_words(message: &str) -> String {
     let message = message.replace("unknown variant", "unknown word");
     let message = message.replace(
         "invalid type: unit variant, expected newtype variant",
-        "this word stands with a number, as in `{ first = 2.0 }`",
+        "this word needs a number, as in `{ first = 2.0 }`",
     );
     // Users see tables, whatever the name of the Rust struct.
     let message = match message.split_once("expected struct ") {
@@ -517,7 +517,7 @@ fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>)
         return apply_to(slot, rest, value);
     }
     if let Some(pattern) = [Some(key), rest.first()].into_iter().flatten().find(|step| step.contains('*')) {
-        let hint = "`*` stands for entries of a list, or for profiles of `tcp`, `dtc`, `rdca` or `buffers`";
+        let hint = "`*` matches entries of a list, or profiles of `tcp`, `dtc`, `rdca` or `buffers`";
         return Err((format!("`{pattern}` means nothing here"), Some(hint.to_owned())));
     }
     let mut new = match rest {

@@ -104,7 +104,7 @@ impl Source {
         if count > MAX_POINTS {
             let message =
                 format!("the axes make {} points, more than {}", grouped(count), grouped(MAX_POINTS));
-            let hint = "leave values out, or sweep some axes in runs of their own with --set";
+            let hint = "remove values, or sweep some axes in runs of their own with --set";
             return Err(self.error_at(tree, &["sweep".into()], message, Some(hint.to_owned())));
         }
         Ok(axes)

@@ -205,7 +205,7 @@ pub(super) fn empty_range(bounds: &AdaptiveNewReno) -> Option<(String, String)> 
     let AdaptiveNewReno { w_min, w_max, .. } = *bounds;
     let message =
         format!("the smallest window, w_min = {w_min}, is larger than the largest, w_max = {w_max}");
-    let hint = format!("say `w_max = {w_min}` or more, or a smaller `w_min`");
+    let hint = format!("set `w_max = {w_min}` or more, or a smaller `w_min`");
     (w_min > w_max).then_some((message, hint))
 }
 
@@ -323,7 +323,7 @@ impl TcpProfile {
             let message =
                 format!("{timeout} is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)");
             let hint =
-                format!("say {longest} or less, or `rfc_limits = false` to break the standard on purpose");
+                format!("set {longest} or less, or `rfc_limits = false` to break the standard on purpose");
             return Some(("delayed_ack_timeout", message, hint));
         }
         if let Some(Named::Ours(CongestionAlgorithm::AdaptiveNewReno(bounds))) = self.congestion
@@ -346,8 +346,8 @@ impl TcpProfile {
                 };
                 let message = format!("{most} is more than {scale} can offer");
                 let hint = match (0..=LARGEST_SCALE).find(|scale| largest(Some(*scale)) >= most.0) {
-                    Some(enough) => format!("say `window_scale = {enough}` or more, or a smaller size"),
-                    None => format!("say {} or less", Size(largest(Some(LARGEST_SCALE)))),
+                    Some(enough) => format!("set `window_scale = {enough}` or more, or a smaller size"),
+                    None => format!("set {} or less", Size(largest(Some(LARGEST_SCALE)))),
                 };
                 Some(("receive_buffer_max", message, hint))
             }
@@ -372,7 +372,7 @@ impl TcpProfile {
         ];
         let (key, _, _, what, why, enough) =
             needs.into_iter().find(|(_, on, possible, ..)| *on == Some(true) && !possible)?;
-        let hint = format!("say `sack = \"both\"` or {enough}, or leave `{key}` out");
+        let hint = format!("set `sack = \"both\"` or {enough}, or remove `{key}`");
         Some((key, format!("{what} {why}"), hint))
     }
 

@@ -210,7 +210,7 @@ fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
     assert!(tcp.contains("did you mean `[tcp.slow]`, which a transfer or traffic names?"), "{tcp}");
     let dtc = error(source("[dtc.cache]\n"));
     assert!(dtc.contains("no node uses the profile `dtc.cache`"), "{dtc}");
-    assert!(dtc.contains("name it in `dtc` of a node, or leave it out"), "{dtc}");
+    assert!(dtc.contains("name it in `dtc` of a node, or remove it"), "{dtc}");
     assert!(error(source("[tcp.other]\n").set("tcp.other.mss=500")).contains("`tcp.other`"));
     assert!(source("[tcp.default]\n").scenario().is_ok());
 
@@ -326,7 +326,7 @@ fn what_contradicts_itself_is_refused() {
         "tcp.slow.delayed_ack_timeout=2 s",
         expect![[r#"
             --set tcp.slow.delayed_ack_timeout=2 s: 2 s is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)
-              hint: say 500 ms or less, or `rfc_limits = false` to break the standard on purpose"#]],
+              hint: set 500 ms or less, or `rfc_limits = false` to break the standard on purpose"#]],
     );
 }
 
@@ -485,7 +485,7 @@ fn a_sweep_of_too_many_points_is_refused_before_it_is_made() {
     let error = points(format!("seed = {thousand}\n\"link.radio1.mtu\" = {more}")).unwrap_err();
     expect![[r#"
         big.toml:78:1: the axes make 1,001,000 points, more than 20,000
-          hint: leave values out, or sweep some axes in runs of their own with --set"#]]
+          hint: remove values, or sweep some axes in runs of their own with --set"#]]
     .assert_eq(&error.to_string());
     // The number of combinations of sixteen axes with a thousand values each overflows every
     // integer type for sizes.
@@ -502,7 +502,7 @@ fn more_tcp_transfers_than_ports_are_refused() {
     let error = Source::new("many.toml", text).scenario().unwrap_err();
     expect![[r#"
         many.toml:111010:1: a transfer without a request is one of the first 22200 of a scenario: each has its port
-          hint: carry more octets in fewer transfers, or split the scenario"#]]
+          hint: carry more bytes in fewer transfers, or split the scenario"#]]
     .assert_eq(&error.to_string());
 }
 
@@ -620,7 +620,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
     check(
         "queue = \"64 kB\"",
         "mtu = 0",
-        expect!["bad.toml:46:7: an MTU of 0 octets has no room for a packet; expected 68 or more"],
+        expect!["bad.toml:46:7: an MTU of 0 bytes has no room for a packet; expected 68 or more"],
     );
     check("mss = 1000", "mss = 0", expect!["bad.toml:9:7: an MSS is in 1..=65495"]);
     check(
@@ -639,7 +639,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "[\"gw2\", \"gw1\"]",
         "[\"gw2\", \"sn\"]",
         expect![[r#"
-        bad.toml:69:20: `sn` is no gateway
+        bad.toml:69:20: `sn` is not a gateway
           hint: give that node `kind = "gateway"`"#]],
     );
     check(
@@ -647,7 +647,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "0",
         expect![[r#"
         bad.toml:69:12: SET needs at least one gateway
-          hint: say 1 or more, name them, or leave `gateways` out to use all"#]],
+          hint: set 1 or more, name them, or remove `gateways` to use all"#]],
     );
     check(
         "[\"gw2\", \"gw1\"]",
@@ -661,7 +661,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "kind = \"split\"\nfrom = \"cn\"\nto = \"sn\"\nbytes = \"5 kB\"\ngateways = 2",
         expect![[r#"
         bad.toml:69:12: 2 gateways have no meaning for kind "split", which takes one
-          hint: leave `gateways` out, name gateways of which the nearest is taken, or say kind = "set""#]],
+          hint: remove `gateways`, name gateways of which the nearest is taken, or set kind = "set""#]],
     );
     check(
         "bytes = \"5 kB\"\n",
@@ -713,7 +713,7 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
         cn,
         "name = \"cn\"\nhost = \"tun\"\n",
         expect![[r#"
-        bad.toml:59:8: the kernel stands for this node, and the simulator carries nothing for it
+        bad.toml:59:8: the kernel plays this node, and the simulator cannot run its transfers
           hint: begin and end transfers at simulated nodes, and use real programs here"#]],
     );
     check(
@@ -756,14 +756,14 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
         "[emulation]\non_lag = \"stop\"\n[network]",
         expect![[r#"
         bad.toml:4:1: no node is a TUN end
-          hint: give the nodes that the kernel shall stand for `host = "tun"`"#]],
+          hint: set `host = "tun"` on the nodes that the kernel plays"#]],
     );
     check(
         "[network]",
         "[emulation]\nlag_limit = \"0 ms\"\n[network]",
         expect![[r#"
         bad.toml:4:1: no node is a TUN end
-          hint: give the nodes that the kernel shall stand for `host = "tun"`"#]],
+          hint: set `host = "tun"` on the nodes that the kernel plays"#]],
     );
 }
 
@@ -807,7 +807,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "node.gw1.kind=host",
         expect![[r#"
-        good.toml:70:19: `gw1` is no gateway
+        good.toml:70:19: `gw1` is not a gateway
           hint: give that node `kind = "gateway"`"#]],
     );
 }

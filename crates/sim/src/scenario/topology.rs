@@ -119,7 +119,7 @@ pub(super) fn grow<'s>(source: &'s Source, mut tree: Tree<'s>) -> Grown<Tree<'s>
         let [from, to] = edge.ends.map(|end| &names[end]);
         let lacks = |what: &str, data: &str, key: &str| {
             let message = format!("`{file}` has no {what} of the link between `{from}` and `{to}`");
-            fault(message, &format!("add {data} to the file, or say `{key}` in `[topology.link]`"))
+            fault(message, &format!("add {data} to the file, or set `{key}` in `[topology.link]`"))
         };
         let rate = edge.rate.filter(|_| section.rates == RatesFrom::File);
         match rate {

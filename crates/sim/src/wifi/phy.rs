@@ -148,7 +148,7 @@ impl PhyConfig {
     /// Refuses values that are impossible for a PHY.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !(1..=MAX_MPDU).contains(&self.max_mpdu) {
-            return Err(ConfigError::Range("max_mpdu", "1 to 2346 octets"));
+            return Err(ConfigError::Range("max_mpdu", "1 to 2346 bytes"));
         }
         if self.basic_rate > self.data_rate {
             return Err(ConfigError::Range("basic_rate", "1 Mbit/s to data_rate"));

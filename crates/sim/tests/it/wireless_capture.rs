@@ -229,7 +229,7 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
         let other_pan = format!("wpan.dst_pan && wpan.dst_pan != {:#06x}", frames::PAN);
         let [reassembled, lost, elsewhere, other_pan] = tshark.counts([
             "6lowpan.reassembled.length",
-            "frame.comment == \"lost: nobody received it\"",
+            "frame.comment == \"lost: no receiver\"",
             "frame.interface_name != \"radio\"",
             &other_pan,
         ]);

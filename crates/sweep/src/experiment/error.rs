@@ -139,7 +139,7 @@ pub enum RunError {
     #[error("the experiment's network is refused: {0}")]
     Scenario(String),
     /// A metric is not a finite number.
-    #[error("the metric `{metric}` of run {run} is no finite number")]
+    #[error("the metric `{metric}` of run {run} is not a finite number")]
     NotFinite {
         /// The metric.
         metric: &'static str,

@@ -216,7 +216,7 @@ impl Reader {
             SeedsFile::List(list) => list.clone(),
             SeedsFile::Range(text) => {
                 let Some((first, last)) = range(text) else {
-                    let message = format!("`{text}` is no range of seeds");
+                    let message = format!("`{text}` is not a range of seeds");
                     return self.fault(
                         seeds.span(),
                         message,
@@ -234,17 +234,13 @@ impl Reader {
             }
         };
         if list.is_empty() {
-            return self.fault(
-                seeds.span(),
-                "there is no seed in it",
-                "leave `seeds` out to take the scenario's own",
-            );
+            return self.fault(seeds.span(), "no seeds given", "remove `seeds` to take the scenario's own");
         }
         let unique: BTreeSet<u64> = list.iter().copied().collect();
         if unique.len() < list.len() {
             return self.fault(
                 seeds.span(),
-                "a seed is there twice",
+                "a seed is listed twice",
                 "the same seed makes the same runs; name each once",
             );
         }
@@ -254,19 +250,17 @@ impl Reader {
     fn runs(&self, file: &SpecFile) -> Checked<Runs> {
         let Some(enough) = &file.enough else {
             return match &file.runs {
-                Some(runs) if *runs.get_ref() == 0 || *runs.get_ref() > MOST => self.fault(
-                    runs.span(),
-                    "`runs` is in 1..=1000000",
-                    "leave it out for one run of each point",
-                ),
+                Some(runs) if *runs.get_ref() == 0 || *runs.get_ref() > MOST => {
+                    self.fault(runs.span(), "`runs` is in 1..=1000000", "remove it for one run of each point")
+                }
                 runs => Ok(Runs::Fixed(runs.as_ref().map_or(1, |runs| *runs.get_ref()))),
             };
         };
         if let Some(runs) = &file.runs {
             return self.fault(
                 runs.span(),
-                "`runs` and `[enough]` both say how many runs there are",
-                "say `min` and `max` in `[enough]`, or leave `[enough]` out",
+                "`runs` and `[enough]` both set the number of runs",
+                "give `min` and `max` in `[enough]`, or remove `[enough]`",
             );
         }
         let said = enough.get_ref();
@@ -277,7 +271,7 @@ impl Reader {
             return self.fault(
                 said.max.span(),
                 message,
-                "after one run nobody knows how far the next one may lie",
+                "one run gives no confidence interval; set min to at least 2",
             );
         }
         Ok(Runs::Enough(Enough { metric: said.metric.clone(), width, min, max }))
@@ -326,7 +320,7 @@ impl Reader {
             return self.fault(
                 values.span(),
                 "an axis needs at least one value",
-                "leave the axis out, or put it into `[set]`",
+                "remove the axis, or put it into `[set]`",
             );
         }
         for value in values.get_ref() {
@@ -338,7 +332,7 @@ impl Reader {
     /// Adds axes that vary together.
     fn zipped(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
         let Some(groups) = &file.zip else { return Ok(()) };
-        let hint = "name axes of equal length, as in `\"link.a.loss\" = [0.0, 0.1]`; or leave `zip` out";
+        let hint = "name axes of equal length, as in `\"link.a.loss\" = [0.0, 0.1]`; or remove `zip`";
         if groups.get_ref().is_empty() {
             return self.fault(groups.span(), "`zip` is empty", hint);
         }
@@ -366,7 +360,7 @@ impl Reader {
     /// Adds listed points.
     fn listed(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
         let Some(points) = &file.point else { return Ok(()) };
-        let hint = "give each point its parameters, as in `\"link.a.loss\" = 0.1`; or leave `point` out";
+        let hint = "give each point its parameters, as in `\"link.a.loss\" = 0.1`; or remove `point`";
         let Some(first) = points.get_ref().first() else {
             return self.fault(points.span(), "`point` is empty", hint);
         };
@@ -406,7 +400,7 @@ impl Reader {
             return self.fault(
                 sample.count.span(),
                 "`count` is in 1..=1000000",
-                "leave the sample out if there is to be none",
+                "remove the sample if there is to be none",
             );
         }
         if sample.axes.get_ref().is_empty() {
@@ -435,19 +429,19 @@ impl Reader {
             Some("seed") => {
                 return self.fault(
                     path.span(),
-                    "`seed` is no parameter",
-                    "say `seeds` at the top of the spec",
+                    "`seed` is not a parameter",
+                    "set `seeds` at the top of the spec",
                 );
             }
             Some("sweep") => {
-                return self.fault(path.span(), "`sweep` is no parameter", "put the axis into `[grid]`");
+                return self.fault(path.span(), "`sweep` is not a parameter", "put the axis into `[grid]`");
             }
             _ => {}
         }
         if spec.places.insert(key.clone(), self.source.place(value)).is_some() {
             return self.fault(
                 path.span(),
-                format!("`{key}` is said twice"),
+                format!("`{key}` is given twice"),
                 "a parameter is fixed, on an axis, in the list of points or sampled, not two of these",
             );
         }

@@ -338,7 +338,7 @@ fn what_a_spec_says_wrong_is_shown_where() {
         "experiment = \"dice\"\n[set]\ndice = [2, 3]",
         expect![[r#"
         s.toml:3:8: expected a number or a text (`dice` = [2,3])
-          hint: an axis stands in `[grid]`; several values of one point are a text such as "5ms+10ms""#]],
+          hint: an axis belongs in `[grid]`; several values of one point are a text such as "5ms+10ms""#]],
     );
     refuse(
         "experiment = \"dice\"\n[grid]\ndies = [[2]]",
@@ -382,7 +382,7 @@ fn runs_that_cannot_be_made_end_the_sweep() {
         run 0 with seed 1 of point 0 panicked: assertion `left != right` failed: nobody throws that
           left: 13
          right: 13; this is a fault of anabranch: please report it with the scenario; other points go on if this one is left out; Failed("run 0 with seed 1 of point 0 panicked: assertion `left != right` failed: nobody throws that\n  left: 13\n right: 13")"#]].assert_eq(&failed(13));
-    expect![[r#"run 0 with seed 1 of point 0: the metric `sum` of run 0 is no finite number; ; NotFinite { metric: "sum", run: 0 }"#]].assert_eq(&failed(99));
+    expect![[r#"run 0 with seed 1 of point 0: the metric `sum` of run 0 is not a finite number; ; NotFinite { metric: "sum", run: 0 }"#]].assert_eq(&failed(99));
 }
 
 proptest! {

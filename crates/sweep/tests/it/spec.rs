@@ -204,22 +204,22 @@ fn values_that_make_no_sense_are_refused() {
         "\"1..=3\"",
         "\"3..=1\"",
         expect![[r#"
-        s.toml:2:9: `3..=1` is no range of seeds
+        s.toml:2:9: `3..=1` is not a range of seeds
           hint: a range is `"1..=10"` with the last, `"1..10"` without; a list is `[1, 2, 3]`"#]],
     );
     check(
         "\"1..=3\"",
         "[1, 1]",
         expect![[r#"
-        s.toml:2:9: a seed is there twice
+        s.toml:2:9: a seed is listed twice
           hint: the same seed makes the same runs; name each once"#]],
     );
     check(
         "\"1..=3\"",
         "[]",
         expect![[r#"
-        s.toml:2:9: there is no seed in it
-          hint: leave `seeds` out to take the scenario's own"#]],
+        s.toml:2:9: no seeds given
+          hint: remove `seeds` to take the scenario's own"#]],
     );
     check(
         "\"1..=3\"",
@@ -238,21 +238,21 @@ fn values_that_make_no_sense_are_refused() {
         "runs = 0",
         expect![[r#"
         s.toml:3:8: `runs` is in 1..=1000000
-          hint: leave it out for one run of each point"#]],
+          hint: remove it for one run of each point"#]],
     );
     check(
         "count = 4",
         "count = 0",
         expect![[r#"
         s.toml:10:9: `count` is in 1..=1000000
-          hint: leave the sample out if there is to be none"#]],
+          hint: remove the sample if there is to be none"#]],
     );
     check(
         "[0.0, \"1 %\"]",
         "[]",
         expect![[r#"
         s.toml:7:21: an axis needs at least one value
-          hint: leave the axis out, or put it into `[set]`"#]],
+          hint: remove the axis, or put it into `[set]`"#]],
     );
     check(
         "[0.0, \"1 %\"]",
@@ -310,14 +310,14 @@ fn values_that_make_no_sense_are_refused() {
         "\"link.cable.loss\"",
         "\"seed\"",
         expect![[r#"
-        s.toml:7:1: `seed` is no parameter
-          hint: say `seeds` at the top of the spec"#]],
+        s.toml:7:1: `seed` is not a parameter
+          hint: set `seeds` at the top of the spec"#]],
     );
     check(
         "\"link.cable.loss\"",
         "\"link.cable.delay\"",
         expect![[r#"
-        s.toml:12:1: `link.cable.delay` is said twice
+        s.toml:12:1: `link.cable.delay` is given twice
           hint: a parameter is fixed, on an axis, in the list of points or sampled, not two of these"#]],
     );
 }
@@ -336,19 +336,19 @@ fn enough_is_checked_too() {
         &enough("width = 0.1\nmin = 1\nmax = 100"),
         expect![[r#"
         s.toml:5:7: expected 2 <= min <= max <= 1000000, found 1 and 100
-          hint: after one run nobody knows how far the next one may lie"#]],
+          hint: one run gives no confidence interval; set min to at least 2"#]],
     );
     refused(
         &enough("width = 0.1\nmin = 10\nmax = 5"),
         expect![[r#"
         s.toml:5:7: expected 2 <= min <= max <= 1000000, found 10 and 5
-          hint: after one run nobody knows how far the next one may lie"#]],
+          hint: one run gives no confidence interval; set min to at least 2"#]],
     );
     refused(
         &format!("runs = 3\n{}", enough("width = 0.1\nmax = 100")),
         expect![[r#"
-        s.toml:1:8: `runs` and `[enough]` both say how many runs there are
-          hint: say `min` and `max` in `[enough]`, or leave `[enough]` out"#]],
+        s.toml:1:8: `runs` and `[enough]` both set the number of runs
+          hint: give `min` and `max` in `[enough]`, or remove `[enough]`"#]],
     );
 }
 
@@ -432,19 +432,19 @@ fn axes_and_points_that_cannot_be_are_refused_where_they_stand() {
         "[[zip]]\n\"link.cable.loss\" = []\n",
         expect![[r#"
             s.toml:2:21: an axis needs at least one value
-              hint: leave the axis out, or put it into `[set]`"#]],
+              hint: remove the axis, or put it into `[set]`"#]],
     );
     refused(
         "[[zip]]\n",
         expect![[r#"
         s.toml:1:1: `zip` is empty
-          hint: name axes of equal length, as in `"link.a.loss" = [0.0, 0.1]`; or leave `zip` out"#]],
+          hint: name axes of equal length, as in `"link.a.loss" = [0.0, 0.1]`; or remove `zip`"#]],
     );
     refused(
         "point = []\n",
         expect![[r#"
         s.toml:1:9: `point` is empty
-          hint: give each point its parameters, as in `"link.a.loss" = 0.1`; or leave `point` out"#]],
+          hint: give each point its parameters, as in `"link.a.loss" = 0.1`; or remove `point`"#]],
     );
     refused(
         "[[point]]\n\"link.cable.loss\" = 0.1\n[[point]]\n\"link.cable.delay\" = \"1 ms\"\n",
@@ -455,7 +455,7 @@ fn axes_and_points_that_cannot_be_are_refused_where_they_stand() {
     refused(
         "[grid]\n\"link.cable.loss\" = [0.1]\n[[zip]]\n\"link.cable.loss\" = [0.1]\n",
         expect![[r#"
-            s.toml:4:1: `link.cable.loss` is said twice
+            s.toml:4:1: `link.cable.loss` is given twice
               hint: a parameter is fixed, on an axis, in the list of points or sampled, not two of these"#]],
     );
     refused(

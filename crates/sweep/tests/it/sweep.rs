@@ -248,7 +248,7 @@ fn runs_are_added_until_the_mean_is_known_well_enough() {
 #[test]
 fn a_worker_refuses_what_is_not_for_it() {
     let refused = |text: &str| Job::from_json(text, &[]).unwrap_err().to_string();
-    assert!(refused("{}").starts_with("this is no job of ours"));
+    assert!(refused("{}").starts_with("not a valid job file"));
     let sweep = sweep("");
     let points = sweep.all_points().unwrap();
     let store = Store::open(folder().path()).unwrap();

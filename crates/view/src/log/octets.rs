@@ -108,13 +108,13 @@ impl<R: BufRead> Octets<R> {
             *octet = self.octet()?;
         }
         let real = f64::from_le_bytes(octets);
-        if real.is_finite() { Ok(real) } else { Err(Fault::Bad("a place that is no number")) }
+        if real.is_finite() { Ok(real) } else { Err(Fault::Bad("a place that is not a number")) }
     }
 
     pub(super) fn text(&mut self) -> Result<String, Fault> {
         let len = self.number()?;
         if len > LONGEST_TEXT {
-            return Err(Fault::Bad("a text of more than 65536 octets"));
+            return Err(Fault::Bad("a text of more than 65536 bytes"));
         }
         let mut octets = Vec::new();
         let read = (&mut self.input).take(len).read_to_end(&mut octets).map_err(Fault::Io)?;

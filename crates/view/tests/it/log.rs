@@ -159,7 +159,7 @@ fn numbers_that_name_nothing_are_refused() {
     damaged(&[3, 0, 1, 3, 1, 1], "a link over nothing known");
     damaged(&[2, 1, b'c', 0, 2], "a node's place is neither there nor absent");
     damaged(&[26, 0, 0, 1, 0xff], "a text that is not UTF-8");
-    damaged(&[26, 0, 0, 0x81, 0x80, 0x04], "a text of more than 65536 octets");
+    damaged(&[26, 0, 0, 0x81, 0x80, 0x04], "a text of more than 65536 bytes");
     damaged(&[31, 0, 1], "it says that there were other events");
     damaged(&[16, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f, 0, 0], "a time beyond all times");
     let long = [16, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02];

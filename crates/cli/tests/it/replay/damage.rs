@@ -80,10 +80,10 @@ fn a_file_that_is_no_log_is_refused_with_a_reason() {
     let page = path(&folder, "page.html");
     for (name, octets, expected) in [
         ("empty.ablog", &b""[..], "the log is empty"),
-        ("foreign.ablog", b"PNG, or something else", "this is no event log"),
-        ("short.ablog", b"ABL", "this is no event log"),
+        ("foreign.ablog", b"PNG, or something else", "not an event log"),
+        ("short.ablog", b"ABL", "not an event log"),
         ("newer.ablog", b"ABLOG\x07", "the log is of version 7"),
-        ("damaged.ablog", b"ABLOG\x01\xfe\x00", "damaged at octet 6"),
+        ("damaged.ablog", b"ABLOG\x01\xfe\x00", "damaged at byte 6"),
     ] {
         let log = path(&folder, name);
         std::fs::write(&log, octets).expect("a file");
@@ -110,7 +110,7 @@ fn a_run_leaves_a_log_and_view_a_page() {
     // A truncated log is shown, with a warning.
     std::fs::write(&log, &written[..written.len() / 2]).expect("a file");
     let assert = anabranch(&["view", &log]).assert().success();
-    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("breaks off after"));
+    assert!(String::from_utf8_lossy(&assert.get_output().stderr).contains("is truncated after"));
     // No incomplete file is left beside them.
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 3);
 

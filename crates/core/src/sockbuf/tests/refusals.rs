@@ -47,7 +47,10 @@ fn a_pool_smaller_than_one_segment_for_each() {
     assert_eq!(tuner.open(ConnectionId(2), Kind::Single, MSS), Ok(()));
     let full = tuner.open(ConnectionId(3), Kind::Single, MSS).unwrap_err();
     assert_eq!(full, OpenError::Full { needed: 4380, threshold: 4000 });
-    assert_eq!(full.to_string(), "one segment for each connection is 4380 octets, and the threshold 4000");
+    assert_eq!(
+        full.to_string(),
+        "one segment for each connection needs 4380 bytes, more than the threshold of 4000 bytes"
+    );
     // Nor may the pool shrink to such a size later.
     let small = ThresholdError::Small { needed: 2920, threshold: 2919 };
     assert_eq!(tuner.set_threshold(2919), Err(small));

@@ -22,7 +22,7 @@ impl Pushing {
         let mut push = command(folder, &[&slow[..], options].concat());
         push.stdout(Stdio::null()).stderr(fs::File::create(&said).expect("room"));
         let pushing = Self { child: push.spawn().expect("the program starts"), said };
-        pushing.says("octets delivered (");
+        pushing.says("bytes delivered (");
         pushing
     }
 
@@ -56,7 +56,7 @@ fn a_push_that_finds_no_gateway_leaves_the_node_free() {
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet", "--no-resume"]);
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stderr).contains("the node knows no gateway"), "{}", text(&run.stderr));
-    node.says("given up after");
+    node.says("abandoned after");
     let via = ["file", "--to", &node.address, "--via", &gateway.known(), "--quiet", "--no-resume"];
     assert_delivered(&push(folder.path(), &via), folder.path());
 }
@@ -70,10 +70,10 @@ fn a_push_that_loses_its_gateways_leaves_the_node_free() {
     let first = Pushing::partly(folder.path(), &node, &["--via", &lost.known()]);
     lost.child.kill().and_then(|()| lost.child.wait()).expect("it is ours");
     first.fails("every gateway was lost");
-    node.says("given up after");
+    node.says("abandoned after");
     let via = ["file", "--to", &node.address, "--via", &left.known(), "--quiet", "--no-resume"];
     assert_delivered(&push(folder.path(), &via), folder.path());
-    node.says("goes on from octet");
+    node.says("resumes at byte");
 }
 
 /// Between two tries the push keeps its place; an interrupt then releases it.
@@ -89,7 +89,7 @@ fn a_push_that_is_interrupted_between_two_tries_leaves_the_node_free() {
     first.says("trying again in 4 s");
     let via = ["file", "--to", &node.address, "--via", &left.known(), "--quiet", "--no-resume"];
     let run = push(folder.path(), &via);
-    assert!(text(&run.stderr).contains("it is busy with another one"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("it is busy with another transfer"), "{}", text(&run.stderr));
     let id = first.child.id().to_string();
     std::process::Command::new("kill").args(["-INT", &id]).status().expect("a kill");
     assert_eq!(first.child.wait().expect("it is ours").code(), Some(130));
@@ -106,8 +106,8 @@ fn a_push_of_a_file_that_is_cut_off_leaves_the_node_free() {
     let first = Pushing::partly(folder.path(), &node, &[]);
     let file = OpenOptions::new().write(true).open(folder.path().join("file")).expect("it is there");
     file.set_len(20_000_000).expect("a disk");
-    first.fails("the file cannot be read to its end any more");
-    node.says("given up after");
+    first.fails("cannot read the rest of the file");
+    node.says("abandoned after");
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet", "--restart"]);
     assert_delivered(&run, folder.path());
 }

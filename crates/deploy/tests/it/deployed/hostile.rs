@@ -92,7 +92,7 @@ fn ten_thousand_callers_each_cost_gateway_and_node_no_memory_and_the_push_nothin
     for (before, most) in before.into_iter().zip(most) {
         assert!(most < before + MOST, "{before} octets before, {most} at most");
     }
-    node.says("connections refused until now: ");
+    node.says("connections refused so far: ");
 }
 
 /// Refused callers cause a bounded number of log lines, and suppressed lines are reported.

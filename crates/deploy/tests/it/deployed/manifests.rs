@@ -144,7 +144,7 @@ fn with<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [&DEVICE[..], options].concat()
 }
 
-const ROLLBACK: [&str; 2] = ["it has taken a later version of the file", "--sequence"];
+const ROLLBACK: [&str; 2] = ["it has accepted a later version of the file", "--sequence"];
 
 /// An attacker has a sender key and everything that was ever signed: the node must refuse older
 /// files.
@@ -166,7 +166,7 @@ fn an_old_signed_image_or_one_for_another_device_is_taken_by_signature_and_not_b
     site.manifest("pump", 3, &["--class", "pump"]);
     site.takes("new");
     site.refuses(&site.push("old"), Some(b"version 2"), ROLLBACK[0], ROLLBACK[1]);
-    site.node().says("a higher sequence number was taken before");
+    site.node().says("a higher sequence number was accepted before");
     site.refuses(&site.push("pump"), Some(b"version 2"), "for another vendor, class or component", "--class");
     // A plain signature does not bypass that.
     for name in ["old", "pump", "new"] {
@@ -210,8 +210,8 @@ fn a_manifest_that_does_not_fit_is_refused_with_its_reason() {
         (&["--vendor", "example.org"][..], device, "for another --vendor"),
         (&["--class", "pump"], device, "for another --class"),
         (&["--component", "radio"], device, "for another --component"),
-        (&["--expires", "2020-01-01"], ["has expired there", "the node's clock"], "has expired"),
-        (&["--key", "stranger.key"], signer, "no key of --signers has signed a manifest of this file"),
+        (&["--expires", "2020-01-01"], ["has expired", "the node's clock"], "has expired"),
+        (&["--key", "stranger.key"], signer, "no manifest of this file is signed by a key of --signers"),
     ] {
         site.manifest("image", 9, options);
         site.refuses(&site.push("image"), None, reason, hint);
@@ -221,7 +221,7 @@ fn a_manifest_that_does_not_fit_is_refused_with_its_reason() {
     site.did(&["key", "sign", "image", "--key", "release.key"]);
     for options in [&[][..], &["--signature", "image.sig"]] {
         site.refuses(&site.push_with("image", options), None, signer[0], "anabranch manifest create");
-        site.node().says("it has no manifest, and --vendor wants one");
+        site.node().says("no manifest, which --vendor requires");
     }
     assert_eq!(site.number(), None, "nothing that was refused counts");
     site.manifest("image", 1, &["--expires", "1 d"]);
@@ -235,19 +235,19 @@ fn a_manifest_of_another_file_and_what_is_none_are_refused_by_the_sender() {
     site.manifest("image", 1, &[]);
     site.write("image", b"changed since");
     let run = site.push("image");
-    site.refuses(&run, None, "it is about a file of 8 bytes", "the file has changed since");
+    site.refuses(&run, None, "describes another file: 8 bytes", "the file has changed since");
     for (name, octets) in [("empty", &b""[..]), ("text", b"sequence 1"), ("long", &[0xd8; 2_000])] {
         site.write(name, octets);
         let run = push(site.path(), &["image", "--to", &site.address, "--manifest", name]);
         assert_eq!(run.status.code(), Some(2), "{name}: {}", text(&run.stderr));
-        assert!(text(&run.stderr).contains("not a manifest that nodes take"), "{}", text(&run.stderr));
+        assert!(text(&run.stderr).contains("not a valid manifest"), "{}", text(&run.stderr));
     }
     assert_eq!(site.node().line_within(Duration::from_millis(1)), None, "the node was not asked");
     // No number could follow the largest one.
     let last = ["manifest", "create", "image", "--key", "release.key", "--sequence", "18446744073709551615"];
     let run = site.run(&[&last[..], &["--vendor", "example.com", "--class", "sensor"]].concat());
     assert_eq!(run.status.code(), Some(2));
-    assert!(text(&run.stderr).contains("no later manifest"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("has no successor"), "{}", text(&run.stderr));
     let pending = fs::read_dir(site.path().join("state/anabranch")).expect("it was made");
     let names = pending.map(|entry| entry.expect("it can be read").file_name());
     assert!(names.into_iter().all(|name| !name.as_encoded_bytes().starts_with(b"push-")));
@@ -349,7 +349,7 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     for torn in [&b""[..], b"1", &whole[..whole.len() - 1], b"nonsense\n"] {
         fs::write(&stored, torn).expect("it is there");
         for name in ["low", "higher"] {
-            site.refuses(&site.push(name), Some(b"high"), "it could not keep what arrived", "the node says");
+            site.refuses(&site.push(name), Some(b"high"), "it could not store the file", "the node's log");
             site.node().says("sequence number");
         }
         site.kill();
@@ -365,13 +365,13 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     let mut new = stored.into_os_string();
     new.push("+new");
     fs::create_dir(&new).expect("it can be made");
-    site.refuses(&site.push("higher"), Some(b"high"), "it could not keep what arrived", "the node says");
+    site.refuses(&site.push("higher"), Some(b"high"), "it could not store the file", "the node's log");
     site.node().says("sequence number");
     assert_eq!(site.number(), Some(12));
     // A node that starts with such a disk still knows which numbers are lower.
     site.restart(&with(&["--out", "got"]));
     site.refuses(&site.push("low"), Some(b"high"), ROLLBACK[0], ROLLBACK[1]);
-    site.refuses(&site.push("higher"), Some(b"high"), "it could not keep what arrived", "the node says");
+    site.refuses(&site.push("higher"), Some(b"high"), "it could not store the file", "the node's log");
     assert_eq!(site.number(), Some(12));
     fs::remove_dir(&new).expect("it is there");
     site.takes("higher");
@@ -434,7 +434,7 @@ fn a_signer_that_is_revoked_while_its_file_arrives_is_not_trusted_when_it_is_the
     site.node().says("keys were read again");
     let run = push.wait_with_output().expect("it is ours");
     site.refuses(&run, None, "no signature that it trusts", "a key of the node's --signers");
-    site.node().says("no longer admitted when it had arrived");
+    site.node().says("refused after it was received");
     assert_eq!(site.number(), None);
     // The refused file does not block the next one.
     site.takes("small");
@@ -442,7 +442,7 @@ fn a_signer_that_is_revoked_while_its_file_arrives_is_not_trusted_when_it_is_the
     let both = [key, fs::read(site.path().join("stranger.pub")).expect("it was made")].concat();
     site.write("revoked", &both);
     site.node().signal("-HUP");
-    site.node().says("no file is taken");
+    site.node().says("no file is accepted");
     site.manifest("small", 4, &["--key", "stranger.key"]);
     let signer = ["no signature that it trusts", "a key of the node's --signers"];
     site.refuses(&site.push("small"), Some(b"small"), signer[0], signer[1]);
@@ -480,7 +480,7 @@ fn two_nodes_of_one_device_need_folders_of_their_own() {
     let device = |options: &[&str]| command(site.path(), &[&listen[..], options].concat());
     let run = device(&DEVICE).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(2));
-    assert!(text(&run.stderr).contains("another node stores"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("another node uses this file"), "{}", text(&run.stderr));
     // A node of another component, class or folder may start.
     drop(Daemon::spawn(device(&with(&["--component", "radio"]))));
     drop(Daemon::spawn(device(&[&DEVICE[..5], &["pump"]].concat())));
@@ -501,7 +501,7 @@ fn a_push_with_a_manifest_outlives_a_node_that_is_started_again() {
     site.node().says("has begun");
     pause(Duration::from_millis(1_500));
     site.restart(&with(&["--out", "got"]));
-    site.node().says("goes on from octet");
+    site.node().says("resumes at byte");
     assert_eq!(push.wait().expect("it is ours").code(), Some(0));
     assert!(site.got() == Some(contents(octets)));
     let got = site.got();
@@ -519,7 +519,7 @@ fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
     site.manifest("later", 3, &[]);
     let mut push = begin(&site, "image", &["--rate", "8 Mbit/s"]);
     site.node().says("has begun");
-    site.refuses(&site.push("later"), None, "it is busy with another one", "--wait");
+    site.refuses(&site.push("later"), None, "it is busy with another transfer", "--wait");
     let id = push.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().expect("a kill").success());
     assert_eq!(push.wait().expect("it is ours").code(), Some(130));
@@ -561,7 +561,7 @@ fn a_node_of_before_manifests_gives_an_error_that_says_so() {
     });
     let run = push(path, &["file", "--to", &address, "--insecure", "--quiet", "--manifest", "file.suit"]);
     assert_eq!(run.status.code(), Some(1));
-    assert!(text(&run.stderr).contains("of a version that knows manifests"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("does its version support manifests"), "{}", text(&run.stderr));
 }
 
 /// An image as MCUboot's `imgtool sign` makes it without a key.
@@ -593,15 +593,15 @@ fn only_whole_mcuboot_images_of_no_lower_version_get_to_their_place() {
     }
     let push = |site: &Site, name| site.push_with(name, &["--restart"]);
     for name in ["short", "flipped"] {
-        site.refuses(&push(&site, name), None, "no whole image for its boot loader", "imgtool sign");
-        site.node().says("not a whole MCUboot image");
+        site.refuses(&push(&site, name), None, "not a complete image for its boot loader", "imgtool sign");
+        site.node().says("not a complete MCUboot image");
     }
     for (name, octets) in [("old", &old), ("new", &new), ("new", &new)] {
         assert_eq!(push(&site, name).status.code(), Some(0));
         assert_eq!(site.got().as_ref(), Some(octets));
     }
-    site.refuses(&push(&site, "old"), Some(&new), "it has taken a later version", "");
-    site.node().says("version 1.2.0+0: 1.3.0+0 is there already");
+    site.refuses(&push(&site, "old"), Some(&new), "it has accepted a later version", "");
+    site.node().says("version 1.2.0+0 is lower than the installed 1.3.0+0");
     // A refused file does not block the next one.
     site.write("third", &image([2, 0], &[9; 50]));
     assert_eq!(site.push_with("third", &[]).status.code(), Some(0));
@@ -616,7 +616,7 @@ fn only_whole_mcuboot_images_of_no_lower_version_get_to_their_place() {
     for name in ["short", "flipped"] {
         let run = site.run(&[&["manifest", "create", name, "--sequence", "9"], &create[..]].concat());
         assert_eq!(run.status.code(), Some(2), "{}", text(&run.stderr));
-        assert!(text(&run.stderr).contains("not a whole MCUboot image"), "{}", text(&run.stderr));
+        assert!(text(&run.stderr).contains("not a complete MCUboot image"), "{}", text(&run.stderr));
     }
     site.takes("new");
     assert_eq!(site.number(), Some(0x0103_0000_0000_0000));

@@ -27,7 +27,7 @@ fn each_lost_gateway_has_its_own_reason() {
     let said = text(&run.stderr);
     assert_eq!(run.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("{DEAD}: Connection refused")), "{said}");
-    assert!(said.contains(&format!("{}: ", strange.address)) && said.contains("greeting"), "{said}");
+    assert!(said.contains(&format!("{}: ", strange.address)) && said.contains("key handshake"), "{said}");
     // Nothing was delivered, so nothing was sent twice.
     assert!(!text(&run.stdout).contains("sent twice"), "{}", text(&run.stdout));
 }
@@ -42,7 +42,7 @@ fn a_refusal_of_the_node_does_not_blame_a_gateway() {
     let run = push(folder.path(), &["file", "--to", &node.address, "--via", &via, "--quiet"]);
     let said = text(&run.stderr);
     assert_eq!(run.status.code(), Some(1), "{said}");
-    assert!(said.contains("it could not keep what arrived") && !said.contains(DEAD), "{said}");
+    assert!(said.contains("it could not store the file") && !said.contains(DEAD), "{said}");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_command_that_reads_only_the_beginning_is_known_by_its_exit_status() {
     let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--pipe", "exit 3"];
     let node = start(folder.path(), &node);
     assert_eq!(push(folder.path(), &["file", "--to", &node.address, "--quiet"]).status.code(), Some(1));
-    node.says("it ended with exit status: 3");
+    node.says("the command ended with exit status: 3");
 }
 
 /// A pipe has a path, `/dev/stdin`, but that path does not name a file that could be opened again.

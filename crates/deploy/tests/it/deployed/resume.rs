@@ -78,7 +78,7 @@ impl Place {
         let mut push = command(self.path(), &[&slow, options].concat());
         let mut push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut lines = BufReader::new(push.stderr.take().expect("it is piped")).lines();
-        let told = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("octets delivered (")));
+        let told = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("bytes delivered (")));
         assert!(told.is_some(), "it has ended before");
         // Read the remaining output, so that the push never blocks.
         thread::spawn(move || lines.for_each(drop));
@@ -117,7 +117,7 @@ fn a_push_with_patience_outlives_a_node_that_is_started_again() {
         let _ = never.recv_timeout(Duration::from_secs(2));
         assert_eq!(push.try_wait().expect("it is ours"), None, "it tries again");
         place.start(&["--out", "got"]);
-        place.node().says("goes on from octet");
+        place.node().says("resumes at byte");
     }
     assert_eq!(push.wait().expect("it is ours").code(), Some(0));
     assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS));
@@ -128,7 +128,7 @@ fn a_push_with_patience_outlives_a_node_that_is_started_again() {
 #[test]
 fn a_push_says_that_the_node_was_started_again_or_is_gone() {
     for (comes_back, why) in
-        [(true, "the node has lost the transfer"), (false, "a gateway does not reach the node")]
+        [(true, "the node has lost the transfer"), (false, "a gateway cannot reach the node")]
     {
         let mut place = Place::new(OCTETS);
         let path = place.path().join("said");
@@ -137,7 +137,7 @@ fn a_push_says_that_the_node_was_started_again_or_is_gone() {
         let mut push = command(place.path(), &slow);
         let push = push.stdout(Stdio::null()).stderr(fs::File::create(&path).expect("room"));
         let mut push = push.spawn().expect("the program starts");
-        while !said().contains("octets delivered (") {
+        while !said().contains("bytes delivered (") {
             assert_eq!(push.try_wait().expect("it is ours"), None, "{}", said());
             thread::yield_now();
         }
@@ -162,9 +162,9 @@ fn a_second_copy_of_a_push_ends_and_the_first_delivers() {
     };
     signal("-STOP");
     for (options, why) in [
-        (&[][..], "the same transfer is already in progress"),
-        (&["--restart"], "the same transfer is already in progress"),
-        (&["--no-resume"], "it is busy with another one"),
+        (&[][..], "another push of this file to this node is running"),
+        (&["--restart"], "another push of this file to this node is running"),
+        (&["--no-resume"], "it is busy with another transfer"),
     ] {
         let run = place.push(options);
         assert_eq!(run.status.code(), Some(1), "{options:?}: {}", text(&run.stderr));
@@ -207,7 +207,8 @@ fn of_copies_that_start_at_once_one_delivers() {
     let said: Vec<(Option<i32>, String)> =
         ended.map(|run| (run.status.code(), text(&run.stderr).to_owned())).collect();
     assert_eq!(said.iter().filter(|(code, _)| *code == Some(0)).count(), 1, "{said:?}");
-    let others = said.iter().filter(|(_, said)| said.contains("the same transfer is already in progress"));
+    let others =
+        said.iter().filter(|(_, said)| said.contains("another push of this file to this node is running"));
     assert_eq!(others.count(), 3, "{said:?}");
     assert!(fs::read(place.path().join("got")).expect("it is there") == contents(3_000_000));
 }
@@ -242,7 +243,7 @@ fn a_node_that_is_killed_goes_on_with_what_is_on_its_disk() {
     place.start(&["--out", "got"]);
     let there = place.rest();
     assert!(there > 0 && there < OCTETS as u64, "{there}");
-    place.node().says("goes on from octet");
+    place.node().says("resumes at byte");
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn a_push_that_is_interrupted_says_how_it_goes_on() {
     std::process::Command::new("kill").args(["-INT", &id]).status().expect("a shell's kill");
     let run = push.wait_with_output().expect("it is ours");
     assert_eq!(run.status.code(), Some(130));
-    assert!(text(&run.stderr).contains("the same command goes on from there"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("repeat the command to resume"), "{}", text(&run.stderr));
     place.rest();
 }
 
@@ -290,7 +291,11 @@ fn a_file_that_has_changed_is_not_taken_for_what_it_was() {
     place.start(&["--out", "got"]);
     let run = push(place.path(), &other);
     assert_eq!(run.status.code(), Some(1));
-    assert!(text(&run.stderr).contains("octets of another file that is unfinished"), "{}", text(&run.stderr));
+    assert!(
+        text(&run.stderr).contains("bytes of an unfinished transfer of another file"),
+        "{}",
+        text(&run.stderr)
+    );
     place.node().says("was refused: ");
     let run = push(place.path(), &[&other[..], &["--restart"]].concat());
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
@@ -418,13 +423,13 @@ fn a_node_takes_no_more_than_its_owner_allows() {
     for (options, said, figures) in [
         (
             ["--max-size", "59 MB"],
-            "the file is larger than its owner allows",
-            "it has 60000000 bytes, and --max-size allows 59000000",
+            "the file is larger than its limit",
+            "60000000 bytes, more than --max-size 59000000",
         ),
         (
             ["--reserve", "1000000 GB"],
             "it has no space for the file",
-            "bytes, and the file needs 60000000, a journal 131072 and --reserve 1000000000000000",
+            "bytes, less than the file needs: 60000000 bytes, 131072 for journals and --reserve 1000000000000000",
         ),
     ] {
         place.kill_node();

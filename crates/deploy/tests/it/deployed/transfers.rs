@@ -96,7 +96,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(1), "the command has not taken it");
     assert_eq!(node.ended().0, Some(1));
-    node.says("it ended with exit status: 3");
+    node.says("the command ended with exit status: 3");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_interrupt_ends_each_of_them() {
     assert_eq!(push.wait().expect("it is ours").code(), Some(130));
     let mut said = String::new();
     push.stderr.take().expect("it is piped").read_to_string(&mut said).expect("the program writes text");
-    assert!(said.contains("interrupted: ") && said.contains(" of 1000000 octets were delivered"), "{said}");
+    assert!(said.contains("interrupted: ") && said.contains(" of 1000000 bytes were delivered"), "{said}");
     node.signal("-INT");
     // The command ends with the node: otherwise it would take the end of its input for the end of
     // the file.
@@ -132,14 +132,14 @@ fn an_interrupt_ends_each_of_them() {
 fn a_gateway_without_a_rule_says_so_and_relays_nowhere() {
     let folder = folder(2_000);
     let gateway = start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
-    gateway.says("relays nowhere");
+    gateway.says("no node can be reached");
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = start(folder.path(), &out);
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet"]);
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stdout).contains("forbidden"), "{}", text(&run.stdout));
     assert!(text(&run.stderr).contains("--allow"), "{}", text(&run.stderr));
-    gateway.says("no --allow names");
+    gateway.says("outside of --allow");
     assert!(!folder.path().join("got").exists());
 }
 
@@ -153,13 +153,13 @@ fn what_cannot_be_is_said_with_a_hint() {
         (&["push", "file", "--to", "no.such.host.invalid"], 2, "give an address"),
         (&["push", "file", "--to", "127.0.0.1", "--state", "s", "--no-resume"], 2, "cannot be used with"),
         (&["push", "file", "--via", "127.0.0.1"], 2, "--to"),
-        (&["push", "absent", "--to", "127.0.0.1"], 2, "name a file"),
+        (&["push", "absent", "--to", "127.0.0.1"], 2, "give a file"),
         (&["node", "--listen", "127.0.0.1:0"], 2, "--out"),
-        (&["node", "--out", ".", "--listen", "127.0.0.1:0"], 2, "name a file in it"),
-        (&["node", "--out", "got", "--listen", &taken], 2, "another program listens there"),
-        (&["node", "--out", "got", "--listen", "192.0.2.1:0"], 2, "take an address of this host"),
-        (&["gateway", "--allow", "10.0.0.1/8"], 2, "bits past its prefix"),
-        (&["gateway", "--listen", "127.0.0.1:0", "--memory", "1 kB"], 2, "fewer --connections"),
+        (&["node", "--out", ".", "--listen", "127.0.0.1:0"], 2, "name a file in this directory"),
+        (&["node", "--out", "got", "--listen", &taken], 2, "another program listens on this port"),
+        (&["node", "--out", "got", "--listen", "192.0.2.1:0"], 2, "use an address of this host"),
+        (&["gateway", "--allow", "10.0.0.1/8"], 2, "bits set beyond the prefix"),
+        (&["gateway", "--listen", "127.0.0.1:0", "--memory", "1 kB"], 2, "lower --connections"),
     ] {
         let run = command(folder.path(), arguments).output().expect("the program starts");
         assert_eq!(run.status.code(), Some(code), "{arguments:?}: {}", text(&run.stderr));
@@ -182,7 +182,7 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     let gateway = gateway(path);
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = start(path, &[&out[..], &["--signers", "release.pub"]].concat());
-    let (none, other) = ("it has no signature", "no key of --signers has signed it");
+    let (none, other) = ("no signature, which --signers requires", "not signed by a key of --signers");
     let unsigned: [(&[&str], &str); 3] = [
         (&["file"], none),
         (&["file", "--signature", "theirs"], other),
@@ -218,17 +218,17 @@ fn a_hint_about_a_key_goes_with_its_message() {
     let keyed = ["--key", "node.key", "--senders"];
     let signers = ["--key", "node.key", "--senders", "sender.pub", "--signers"];
     for (keys, last, message, hint) in [
-        (&keyed[..], "sender.key", "`x25519` is needed here", "name the NAME.pub"),
-        (&keyed, "release.pub", "`x25519` is needed here", "`anabranch key new NAME` makes"),
+        (&keyed[..], "sender.key", "expected a key of kind `x25519`", "name the NAME.pub"),
+        (&keyed, "release.pub", "expected a key of kind `x25519`", "`anabranch key new NAME` makes"),
         (
             &["--senders", "sender.pub", "--key"],
             "node.pub",
-            "`x25519-secret` is needed here",
+            "expected a key of kind `x25519-secret`",
             "name the NAME.key",
         ),
-        (&["--psk"], "node.key", "`psk` is needed here", "--kind psk"),
-        (&signers, "release.key", "`ed25519` is needed here", "name the NAME.pub"),
-        (&signers, "sender.pub", "`ed25519` is needed here", "--kind signing"),
+        (&["--psk"], "node.key", "expected a key of kind `psk`", "--kind psk"),
+        (&signers, "release.key", "expected a key of kind `ed25519`", "name the NAME.pub"),
+        (&signers, "sender.pub", "expected a key of kind `ed25519`", "--kind signing"),
     ] {
         let run = command(folder.path(), &[&node[..], keys, &[last]].concat()).output();
         let run = run.expect("the program starts");
@@ -277,7 +277,7 @@ fn standard_input_is_pushed_with_little_memory() {
         let (failed, _) = run("absent");
         assert_eq!(failed.status.code(), Some(1));
         let said = text(&failed.stderr);
-        assert!(said.contains("cannot keep more than 16 MiB") && said.contains("TMPDIR"), "{said}");
+        assert!(said.contains("cannot buffer more than 16 MiB") && said.contains("TMPDIR"), "{said}");
     }
 }
 
@@ -294,7 +294,7 @@ fn a_file_whose_name_is_no_text_is_delivered() {
     let mut push = command(folder.path(), &["push", "--to", &node.address]);
     let run = push.arg(name).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    assert!(text(&run.stderr).contains("will not be remembered"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("cannot resume"), "{}", text(&run.stderr));
     assert_eq!(node.ended().0, Some(0));
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(1_000));
 }

@@ -96,11 +96,7 @@ fn a_push_says_that_its_gateways_do_not_reach_the_node() {
     print!("{outcome}");
     assert_eq!(outcome.findings, Vec::<String>::new());
     let first = outcome.pushes.first().expect("there was one");
-    assert!(
-        first.why.contains("every gateway was lost (a gateway does not reach the node)"),
-        "{}",
-        first.why
-    );
+    assert!(first.why.contains("every gateway was lost (a gateway cannot reach the node)"), "{}", first.why);
 }
 
 fn summarise(outcomes: &[Outcome]) {

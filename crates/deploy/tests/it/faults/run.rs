@@ -234,7 +234,7 @@ impl<'a> World<'a> {
                 // The node's part of the first file waits for the rest, unless it is discarded.
                 self.push(&["--wait", "20 s"]);
                 let is_refused =
-                    |ended: &Ended| ended.why.contains("octets of another file that is unfinished");
+                    |ended: &Ended| ended.why.contains("bytes of an unfinished transfer of another file");
                 if self.pushes.last().is_some_and(is_refused) {
                     self.push_once(&["--wait", "20 s", "--restart"]);
                 }
@@ -260,7 +260,7 @@ impl<'a> World<'a> {
             }
             // A bit of the request was flipped: the node waits for the rest of a file that does not
             // exist.
-            if is_flipped && ended.why.contains("another file that is unfinished") {
+            if is_flipped && ended.why.contains("unfinished transfer of another file") {
                 options = vec!["--restart"];
             }
             if self.pushes.len() >= TRIES || self.started.elapsed() > PATIENCE {

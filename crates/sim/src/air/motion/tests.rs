@@ -283,11 +283,11 @@ fn what_is_wrong_in_a_movement_file_is_said() {
     let said: Vec<String> = all.iter().map(|text| check(text)).collect();
     expect_test::expect![[r#"
         line 1: `node 0 moves` is no movement (expected `$node_(3) set X_ 12.0` or `$ns_ at 2.0 "$node_(3) setdest 90.0 44.9 1.37"`)
-        line 2: `here` is no number ()
-        line 1: a height of 7.5 m (nodes move in a plane: leave the line out, or set 0)
+        line 2: `here` is not a number ()
+        line 1: a height of 7.5 m (nodes move in a plane: remove the line, or set 0)
         line 1: `$node_(zero) set X_ 1` is no movement (expected `$node_(3) set X_ 12.0` or `$ns_ at 2.0 "$node_(3) setdest 90.0 44.9 1.37"`)
         line 1: 1000000000 m is farther than 10,000 km from the origin ()
-        line 1: `inf` is no number ()
+        line 1: `inf` is not a number ()
         line 1: `$node_(3)` has no place to start from (add `$node_(N) set X_ ...` and `$node_(N) set Y_ ...`)
         line 3: -1 s is no time of a run (times are seconds from 0 on)
         line 3: a speed of -3 m/s (speeds are 0, which stops a node, and more)

@@ -93,7 +93,7 @@ fn statement(line: &str) -> Result<Option<(u32, Statement)>, Fault> {
                 _ if value == 0.0 => Ok(None),
                 _ => Err((
                     format!("a height of {value} m"),
-                    Some("nodes move in a plane: leave the line out, or set 0"),
+                    Some("nodes move in a plane: remove the line, or set 0"),
                 )),
             }
         }
@@ -125,7 +125,7 @@ fn node_of(name: &str) -> Option<u32> {
 
 fn number(text: &str) -> Result<f64, Fault> {
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
-    value.ok_or_else(|| (format!("`{text}` is no number"), None))
+    value.ok_or_else(|| (format!("`{text}` is not a number"), None))
 }
 
 fn on_map(metres: f64) -> Result<f64, Fault> {

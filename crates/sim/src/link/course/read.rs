@@ -19,7 +19,7 @@ impl Opportunities {
         for (number, line) in lines(text) {
             let Ok(time) = u32::from_str(line) else {
                 let message = format!("expected a whole number of milliseconds, found {}", shown(line));
-                let hint = "a line of a mahimahi trace is the time of one packet of 1500 octets";
+                let hint = "a line of a mahimahi trace is the time of one packet of 1500 bytes";
                 return wrong(Some(number), message, hint);
             };
             if let Some(last) = millis.last().filter(|last| **last > time) {
@@ -30,7 +30,11 @@ impl Opportunities {
         }
         if millis.last().is_none_or(|last| *last == 0) {
             let message = "the file has no opportunity later than 0 ms";
-            return wrong(None, message, "the time on the last line is that after which all begins anew");
+            return wrong(
+                None,
+                message,
+                "the time on the last line is the period after which the trace repeats",
+            );
         }
         millis.shrink_to_fit();
         Ok(Self { millis })
@@ -83,11 +87,11 @@ impl Steps {
         let steps = Self::parse(text, Quantity::Rate, repeats)?;
         match steps.values() {
             values if values.iter().all(|rate| *rate == 0) => {
-                wrong(None, "nothing can ever leave: all rates are 0", "say a rate above 0")
+                wrong(None, "no packet can ever leave: all rates are 0", "set a rate above 0")
             }
             [.., 0] if !repeats => {
-                let hint = "say `repeat = true`, or let the last rate be above 0; an event \"link-down\" ends a link";
-                wrong(None, "nothing can leave any more: the last rate holds, and is 0", hint)
+                let hint = "set `repeat = true`, or let the last rate be above 0; an event \"link-down\" ends a link";
+                wrong(None, "no packet can leave after the last row: the last rate stays, and it is 0", hint)
             }
             _ => Ok(steps),
         }
@@ -132,7 +136,8 @@ impl Steps {
         match steps.len() {
             0 => wrong(None, format!("the file has no row with a time and a {name}"), hint),
             1 if repeats => {
-                let hint = "add a row: the time of the last one is that at which all begins anew, and its value has no effect";
+                let hint =
+                    "add a row: the trace repeats at the time of the last row, whose value has no effect";
                 wrong(None, "one row cannot repeat", hint)
             }
             _ => Ok(Self::new(steps, repeats)),

@@ -90,10 +90,14 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
             "unknown unit `furlongs`, expected one of `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`",
         ),
         (rates("0,-1\n"), Some(1), "`-1` is negative"),
-        (rates("0,0\n5,0\n"), None, "nothing can ever leave: all rates are 0"),
-        (rates("0,9\n5,0 bit/s\n"), None, "nothing can leave any more: the last rate holds, and is 0"),
+        (rates("0,0\n5,0\n"), None, "no packet can ever leave: all rates are 0"),
+        (
+            rates("0,9\n5,0 bit/s\n"),
+            None,
+            "no packet can leave after the last row: the last rate stays, and it is 0",
+        ),
         (Steps::rates("0,5\n", true).map(drop), None, "one row cannot repeat"),
-        (Steps::rates("0,0\n1,0\n2,7\n", true).map(drop), None, "nothing can ever leave: all rates are 0"),
+        (Steps::rates("0,0\n1,0\n2,7\n", true).map(drop), None, "no packet can ever leave: all rates are 0"),
         (Steps::delays("0,9999999999\n", false).map(drop), Some(1), "the delay `9999999999` is too long"),
     ];
     for (found, line, message) in cases {

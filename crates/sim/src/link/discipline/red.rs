@@ -60,7 +60,7 @@ impl RedConfig {
             Some(Ordering::Less) => {}
             Some(_) => return Err(["max", "expected more than `min`", "three times `min` is usual"]),
             None => {
-                return Err(["max", "expected the unit of `min`", "both are in packets, or both in octets"]);
+                return Err(["max", "expected the unit of `min`", "both are in packets, or both in bytes"]);
             }
         }
         if self.min.0.compare(queue).is_some_and(Ordering::is_ge) {

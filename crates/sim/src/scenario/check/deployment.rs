@@ -63,11 +63,11 @@ impl Checker<'_> {
                 _ => format!("rows of nodes need `{{i}}` and `{{j}}` in their name, found `{}`", group.name),
             };
             let name = group.name.replace("{i}", "").replace("{j}", "");
-            let hint = format!("say `name = \"{name}{wanted}\"`");
+            let hint = format!("set `name = \"{name}{wanted}\"`");
             return self.fault(at!["nodes", i, "name"], message, Some(&hint));
         }
         if wanted == "{i}" && has("{j}") {
-            let hint = Some("say `count = [2, 2]` for two rows of two nodes each, or leave `{j}` out");
+            let hint = Some("set `count = [2, 2]` for two rows of two nodes each, or remove `{j}`");
             return self.fault(
                 at!["nodes", i, "name"],
                 "`{j}` numbers the nodes of a row, and there are no rows",
@@ -137,8 +137,7 @@ impl Checker<'_> {
         let drawn = generated.iter().any(|(_, site)| matches!(site, Site::Within(..)));
         if !drawn && file.group.is_empty() {
             if file.deployment.is_some() {
-                let hint =
-                    Some("leave `[deployment]` out, or add `[[nodes]]` with `place = { random = ... }`");
+                let hint = Some("remove `[deployment]`, or add `[[nodes]]` with `place = { random = ... }`");
                 return self.fault(at!["deployment"], "nothing is drawn", hint);
             }
             for (node, site) in generated {
@@ -159,7 +158,7 @@ impl Checker<'_> {
         let Some(range) = channel.range().or((!section.connected && file.group.is_empty()).then_some(0.0))
         else {
             let message = "under `log_distance` there is no range within which nodes are connected";
-            let hint = Some("say `connected = false` and leave `[group]` out, or give the radio a `range`");
+            let hint = Some("set `connected = false` and remove `[group]`, or give the radio a `range`");
             return self.fault(at!["deployment"], message, hint);
         };
         let mut sites: Vec<(usize, Site)> =
@@ -249,8 +248,12 @@ impl Checker<'_> {
                 if names.len() == 1 {
                     return Ok(Named::Group(group));
                 }
-                let hint = Some("a group stands alone: say the same again for the other names");
-                return self.fault(path, format!("the group `{name}` stands beside other names"), hint);
+                let hint = Some("a group cannot be combined with other names: add a second entry for them");
+                return self.fault(
+                    path,
+                    format!("the group `{name}` is listed together with other names"),
+                    hint,
+                );
             }
             if let Some(nodes) = file.nodes.iter().find(|nodes| nodes.name == *name) {
                 let names = nodes.names();

@@ -22,7 +22,7 @@ impl Checker<'_> {
         }
         if file.aodv.is_some() {
             let message = "AODV's messages would go to the kernel, which does not know them";
-            let hint = Some("leave `[aodv]` out for static routes");
+            let hint = Some("remove `[aodv]` for static routes");
             return self.fault(at!["node", i, "host"], message, hint);
         }
         if section.kind == NodeKind::Gateway {
@@ -70,7 +70,7 @@ impl Checker<'_> {
 
     pub(super) fn emulation(&self, file: &mut FileConfig, nodes: &[NodeSpec]) -> Checked<EmulationSection> {
         if nodes.iter().all(|node| node.tun.is_none()) {
-            let hint = "give the nodes that the kernel shall stand for `host = \"tun\"`";
+            let hint = "set `host = \"tun\"` on the nodes that the kernel plays";
             return match file.emulation {
                 None => Ok(EmulationSection::default()),
                 Some(_) => self.fault(at!["emulation"], "no node is a TUN end", Some(hint)),

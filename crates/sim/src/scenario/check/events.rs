@@ -58,7 +58,7 @@ impl Checker<'_> {
                     return self.fault(at!["event", i, "action"], message, hint);
                 }
                 if one_way.iter().any(|link| scenario.follows_rates(*link)) {
-                    let hint = Some("change the trace, or leave it out");
+                    let hint = Some("change the trace, or remove it");
                     return self.fault(at!["event", i, "action"], "the link's rate follows a trace", hint);
                 }
                 one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
@@ -69,7 +69,7 @@ impl Checker<'_> {
                 };
                 let cable = self.cable(i, section, scenario)?;
                 if scenario.links[cable.index()].course.delay.is_some() {
-                    let hint = Some("change the trace, or leave it out");
+                    let hint = Some("change the trace, or remove it");
                     return self.fault(at!["event", i, "action"], "the link's delay follows a trace", hint);
                 }
                 vec![Fault::Delay(cable, delay)]
@@ -83,7 +83,7 @@ impl Checker<'_> {
                 if scenario.links[cable.index()].config.arq.is_some() && scenario.follows_rates(cable) {
                     let message =
                         "the losses of a link cannot change that has both `arq` and a trace of rates";
-                    let hint = Some("leave one of them out");
+                    let hint = Some("remove one of them");
                     return self.fault(at!["event", i, "action"], message, hint);
                 }
                 vec![Fault::Loss(cable, loss)]
@@ -119,7 +119,11 @@ impl Checker<'_> {
                 "it happens at {}, and the simulation ends at {}",
                 section.at, scenario.resolved.stop
             );
-            return self.fault(at!["event", i, "at"], message, Some("raise `stop`, or let it happen before"));
+            return self.fault(
+                at!["event", i, "at"],
+                message,
+                Some("raise `stop`, or let it happen earlier"),
+            );
         }
         let (action, keys): (_, &[&str]) = match section.action {
             EventAction::FailNode => ("fail-node", &["node", "how"]),
@@ -144,7 +148,7 @@ impl Checker<'_> {
         };
         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
         let message = format!("`{key}` has no meaning for the action \"{action}\"");
-        let hint = format!("leave it out: \"{action}\" reads {}", keys.join(", "));
+        let hint = format!("remove it: \"{action}\" reads {}", keys.join(", "));
         self.fault(at!["event", i, *key], message, Some(&hint))
     }
 }

@@ -38,7 +38,7 @@ impl Checker<'_> {
         let Some(name) = &section.buffers else { return Ok(None) };
         let at = at!["node", i, "buffers"];
         if !section.host.is_default() {
-            return self.fault(at, "the kernel stands for this node, and keeps its own buffers", None);
+            return self.fault(at, "the kernel plays this node and has its own buffers", None);
         }
         Ok(Some(*self.named(at, ("pool", "buffers"), name, &self.pools)?))
     }
@@ -55,11 +55,11 @@ impl Checker<'_> {
             for (j, name) in section.interfaces.iter().enumerate() {
                 let at = at!["node", i, "interfaces", j];
                 if file.paths.is_some() {
-                    let hint = Some("leave `[paths]` or `interfaces` out");
+                    let hint = Some("remove `[paths]` or `interfaces`");
                     return self.fault(at, "an interface has no meaning where nodes build paths", hint);
                 }
                 if !section.host.is_default() {
-                    return self.fault(at, "the kernel stands for this node, and chooses itself", None);
+                    return self.fault(at, "the kernel plays this node and chooses its interfaces", None);
                 }
                 let link = self.link_of(at, file, name)?;
                 let Some(link) =
@@ -130,8 +130,8 @@ impl Checker<'_> {
         let ways: Vec<WaySpec> =
             paths.map(|interface| WaySpec { at, to, path: interface.path, link }).collect();
         if ways.is_empty() {
-            let hint = format!("say `interfaces = [\"{name}\"]` at one of its ends");
-            return self.fault(place, format!("`{name}` is no node's interface"), Some(&hint));
+            let hint = format!("set `interfaces = [\"{name}\"]` at one of its ends");
+            return self.fault(place, format!("`{name}` is not an interface of any node"), Some(&hint));
         }
         if scenario.is_wireless(link) {
             let message = "packets that keep to an interface go over links, not over the air";
@@ -162,7 +162,7 @@ impl Checker<'_> {
                     let hint = match did_you_mean(name, own()) {
                         Some(hint) => hint,
                         None if node.interfaces.is_empty() => {
-                            format!("say `interfaces = [\"{name}\"]` at the node `{}`", node.name)
+                            format!("set `interfaces = [\"{name}\"]` at the node `{}`", node.name)
                         }
                         None => format!("its interfaces are {}", quoted(own())),
                     };

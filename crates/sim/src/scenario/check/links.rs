@@ -160,7 +160,7 @@ impl Checker<'_> {
         let (Some(rate), Some(delay)) = (section.rate.map(|rate| rate.0).or(rate), section.delay.or(delay))
         else {
             let key = if section.rate.is_none() && rate.is_none() { "rate" } else { "delay" };
-            let hint = format!("say it, or name a file as in `trace = {{ {key} = \"{key}.csv\" }}`");
+            let hint = format!("set it, or name a file as in `trace = {{ {key} = \"{key}.csv\" }}`");
             return self.fault(at!["link", i], format!("missing key `{key}`"), Some(&hint));
         };
         let there = LinkConfig {
@@ -185,14 +185,14 @@ impl Checker<'_> {
         let is_never = section.reordering.0 == 0.0;
         if section.lateness.is_some() && is_never && !self.is_given(at!["link", i, "reordering"]) {
             let message = "no packet is late: the link has no `reordering`";
-            let hint = "say how many are, as in `reordering = \"1 %\"`, or leave `lateness` out";
+            let hint = "give their share, as in `reordering = \"1 %\"`, or remove `lateness`";
             return self.fault(at!["link", i, "lateness"], message, Some(hint));
         }
         let back_arq = section.back.as_ref().and_then(|back| back.arq).and_then(|arq| arq.0);
         if section.link_ack_timeout.is_some() && (section.arq.is_some() || back_arq.is_some()) {
             let message =
                 "`link_ack_timeout` is for a link layer that repeats nothing, and `arq` for one that does";
-            let hint = Some("leave one of them out; a caching node (`dtc`) works above either");
+            let hint = Some("remove one of them; a caching node (`dtc`) works above either");
             return self.fault(at!["link", i, "link_ack_timeout"], message, hint);
         }
         self.mtu(at!["link", i, "mtu"], there.mtu)?;
@@ -246,14 +246,14 @@ impl Checker<'_> {
         let TraceSection { mahimahi, rate, delay, repeat } = section;
         if let (Some(_), Some(_)) = (mahimahi, rate) {
             let message = "`mahimahi` and `rate` both say when packets may leave";
-            return self.fault(&at("rate"), message, Some("leave one of them out"));
+            return self.fault(&at("rate"), message, Some("remove one of them"));
         }
         if mahimahi.is_none() && rate.is_none() && delay.is_none() {
-            let hint = "say `mahimahi`, `rate` or `delay`, each with the name of a file";
+            let hint = "set `mahimahi`, `rate` or `delay`, each with the name of a file";
             return self.fault(&[path, at!["trace"]].concat(), "a trace without a file", Some(hint));
         }
         if *repeat && rate.is_none() && delay.is_none() {
-            let hint = "leave `repeat` out";
+            let hint = "remove `repeat`";
             return self.fault(&at("repeat"), "a mahimahi trace always repeats", Some(hint));
         }
         let read = |key: &str, name: &Option<String>, kind: TraceKind| match name {
@@ -277,11 +277,11 @@ impl Checker<'_> {
         let at = |key: &str| [path, &[Step::from(key)]].concat();
         if !link.spacing.is_zero() {
             let message = "a mahimahi trace says when packets leave, and `spacing` says another thing";
-            return self.fault(&at("spacing"), message, Some("leave `spacing` out"));
+            return self.fault(&at("spacing"), message, Some("remove `spacing`"));
         }
         if link.queue.is_exceeded(1, 1) {
             let message = "no packet can wait for an opportunity of the mahimahi trace";
-            return self.fault(&at("queue"), message, Some("say a queue that holds a packet, or more"));
+            return self.fault(&at("queue"), message, Some("set a queue that holds a packet, or more"));
         }
         Ok(())
     }
@@ -294,7 +294,7 @@ impl Checker<'_> {
         {
             let message =
                 format!("a queue of {} holds no packet of the link's `mtu`, {} B", Size(bytes), link.mtu);
-            let hint = "say as many bytes as the `mtu` or more, a number of packets, or a smaller `mtu`";
+            let hint = "set as many bytes as the `mtu` or more, a number of packets, or a smaller `mtu`";
             return self.fault(&at("queue"), message, Some(hint));
         }
         if let Err([key, message, hint]) = link.discipline.check(link.queue) {
@@ -303,14 +303,14 @@ impl Checker<'_> {
         if link.ecn_threshold.is_some() && link.discipline != DisciplineConfig::DropTail {
             let message =
                 "`ecn_threshold` beside a `discipline` that decides itself which packets are marked";
-            let hint = "leave the threshold out, or say `discipline = \"drop-tail\"`";
+            let hint = "remove the threshold, or set `discipline = \"drop-tail\"`";
             return self.fault(&at("ecn_threshold"), message, Some(hint));
         }
         match link.ecn_threshold {
             Some(threshold) if threshold.compare(link.queue).is_some_and(Ordering::is_gt) => {
                 let (threshold, most) = (QueueSize(threshold), QueueSize(link.queue));
                 let message = format!("no packet is ever marked: the queue holds {most}, not {threshold}");
-                self.fault(&at("ecn_threshold"), message, Some("say less than the `queue`"))
+                self.fault(&at("ecn_threshold"), message, Some("set less than the `queue`"))
             }
             _ => Ok(()),
         }
@@ -321,7 +321,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let message =
-            format!("an MTU of {mtu} octets has no room for a packet; expected {SMALLEST_MTU} or more");
+            format!("an MTU of {mtu} bytes has no room for a packet; expected {SMALLEST_MTU} or more");
         self.fault(path, message, None)
     }
 

@@ -88,12 +88,12 @@ impl Checker<'_> {
                 self.speed(&path, fastest)?;
                 if slowest > fastest {
                     let message = format!("the least speed, {slowest}, is above the greatest, {fastest}");
-                    return self.fault(&path, message, Some("say the least speed first"));
+                    return self.fault(&path, message, Some("give the lower speed first"));
                 }
                 if slowest.0 == 0 && !placed {
                     let message = "with a least speed of 0 there is no stationary distribution to start from: \
                                    the mean speed falls to 0 as time goes on";
-                    let hint = "say a least speed such as \"1 m/s\", or where the nodes start by `place` or `position`";
+                    let hint = "give a least speed such as \"1 m/s\", or where the nodes start by `place` or `position`";
                     return self.fault(&path, message, Some(hint));
                 }
                 let (slowest, fastest) = (slowest.as_m_per_s(), fastest.as_m_per_s());
@@ -153,7 +153,7 @@ impl Checker<'_> {
 
     fn speed(&self, path: &[Step], speed: Speed) -> Checked<()> {
         if speed.0 == 0 {
-            let hint = "leave `mobility` out for a node that stands still";
+            let hint = "remove `mobility` for a node that does not move";
             return self.fault(path, "a node that moves has a speed above 0", Some(hint));
         }
         if speed.as_m_per_s() > FASTEST {
@@ -173,7 +173,7 @@ impl Checker<'_> {
         let (file, node) = name.of();
         if placed {
             let message = format!("`{file}` says where the node starts, and so does the scenario");
-            return self.fault(path, message, Some("leave `position` and `place` out"));
+            return self.fault(path, message, Some("remove `position` and `place`"));
         }
         if !files.contains_key(file) {
             let text = self.text_of(path, file)?;
@@ -190,7 +190,7 @@ impl Checker<'_> {
                 let message = format!("`{file}` has no movements of a node {node}");
                 let hint = match (files[file].keys().next(), files[file].keys().next_back()) {
                     (Some(first), Some(last)) => format!("it has nodes from {first} to {last}"),
-                    _ => "it has none at all".to_owned(),
+                    _ => "it has no nodes".to_owned(),
                 };
                 self.fault(path, message, Some(&hint))
             }

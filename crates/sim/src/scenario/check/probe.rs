@@ -26,19 +26,19 @@ impl Checker<'_> {
         let of_radios = section.kind.is_of_radios();
         if section.medium.is_some() && section.kind != ProbeKind::Packets {
             let message = "`medium` says which hops of packets count, and this probe counts none";
-            return self.fault(at!["probe", name, "medium"], message, Some("leave it out"));
+            return self.fault(at!["probe", name, "medium"], message, Some("remove it"));
         }
         let no_radio = scenario.radio.is_none();
         if of_radios && no_radio {
-            let hint = Some("leave the probe out, or add `[radio]` or `[wifi]`");
+            let hint = Some("remove the probe, or add `[radio]` or `[wifi]`");
             return self.fault(at!["probe", name, "kind"], "no node has a radio whose energy counts", hint);
         }
         if section.medium == Some(HopMedium::Air) && no_radio {
-            let hint = Some("leave `medium` out, or add `[radio]` or `[wifi]`");
+            let hint = Some("remove `medium`, or add `[radio]` or `[wifi]`");
             return self.fault(at!["probe", name, "medium"], "no node has a radio", hint);
         }
         if section.medium == Some(HopMedium::Cable) && scenario.resolved.link.is_empty() {
-            let hint = Some("leave `medium` out, or add a `[[link]]`");
+            let hint = Some("remove `medium`, or add a `[[link]]`");
             return self.fault(at!["probe", name, "medium"], "no two nodes are joined by a cable", hint);
         }
         let nodes = match &section.nodes {
@@ -50,8 +50,8 @@ impl Checker<'_> {
                 let path = at!["probe", name, "nodes"];
                 if names.names().is_empty() {
                     let hint = Some(match of_radios {
-                        true => "leave `nodes` out for all nodes on the air",
-                        false => "leave `nodes` out for all nodes",
+                        true => "remove `nodes` for all nodes on the air",
+                        false => "remove `nodes` for all nodes",
                     });
                     return self.fault(path, "a probe of no nodes measures nothing", hint);
                 }
@@ -62,8 +62,7 @@ impl Checker<'_> {
                         if let Some(wired) = wired {
                             let message =
                                 format!("`{}` is not on the air", scenario.nodes[wired.index()].name);
-                            let hint =
-                                "name nodes that have a `position`, or leave `nodes` out for all of them";
+                            let hint = "name nodes that have a `position`, or remove `nodes` for all of them";
                             return self.fault(path, message, Some(hint));
                         }
                         Senders::Nodes(nodes)
@@ -97,7 +96,7 @@ impl Checker<'_> {
     ) -> Checked<Option<Vec<NodeId>>> {
         let path = at!["probe", name, "to"];
         if section.kind == ProbeKind::Queues && scenario.resolved.link.is_empty() {
-            let hint = Some("leave the probe out, or add a `[[link]]`");
+            let hint = Some("remove the probe, or add a `[[link]]`");
             return self.fault(at!["probe", name, "kind"], "no two nodes are joined by a cable", hint);
         }
         let Some(names) = &section.to else { return Ok(None) };
@@ -105,12 +104,12 @@ impl Checker<'_> {
             return self.fault(
                 path,
                 "a probe of no nodes measures nothing",
-                Some("leave `to` out for all nodes"),
+                Some("remove `to` for all nodes"),
             );
         }
         if !matches!(section.kind, ProbeKind::Flows | ProbeKind::Queues) {
             let message = "`to` says where queues or flows end, and this probe counts neither";
-            return self.fault(path, message, Some("leave it out"));
+            return self.fault(path, message, Some("remove it"));
         }
         match self.nodes_named(path, names.names(), &scenario.resolved)? {
             Named::Nodes(nodes) => Ok(Some(nodes)),
@@ -146,7 +145,7 @@ impl Checker<'_> {
         for (key, given) in [("from", section.from.is_some()), ("until", section.until.is_some())] {
             if given {
                 let message = format!("`during` says when, and so does `{key}`");
-                return self.fault(at!["probe", name, key], message, Some("leave one of them out"));
+                return self.fault(at!["probe", name, key], message, Some("remove one of them"));
             }
         }
         let transfers: Vec<&str> = scenario.transfers.iter().map(|transfer| &*transfer.name).collect();
@@ -161,7 +160,7 @@ impl Checker<'_> {
         let known = || transfers.iter().chain(&traffic);
         let hint = did_you_mean(during, known().copied()).unwrap_or_else(|| match known().next() {
             Some(_) => format!("there are {}", quoted(known())),
-            None => "leave `during` out: nothing is carried".to_owned(),
+            None => "remove `during`: nothing is carried".to_owned(),
         });
         let message = format!("there is no transfer and no traffic `{during}`");
         self.fault(at!["probe", name, "during"], message, Some(&hint))

@@ -25,7 +25,7 @@ impl Checker<'_> {
     /// The radio channel, if the file has one.
     pub(super) fn channel(&self, file: &mut FileConfig) -> Checked<Option<Channel>> {
         if file.radio.is_some() && file.wifi.is_some() {
-            let hint = Some("leave `[radio]` or `[wifi]` out");
+            let hint = Some("remove `[radio]` or `[wifi]`");
             return self.fault(at!["wifi"], "a network has one radio channel, and this file two", hint);
         }
         if let Some(section) = &mut file.radio {
@@ -38,7 +38,7 @@ impl Checker<'_> {
             };
             section.complete(&config, &wireless);
             if file.network.ip == 4 {
-                let hint = Some("leave `ip` out, or say 6");
+                let hint = Some("remove `ip`, or set 6");
                 return self.fault(at!["network", "ip"], "the radio carries IPv6 only", hint);
             }
             return Ok(Some(Channel::Ieee802154(config, wireless)));
@@ -60,11 +60,11 @@ impl Checker<'_> {
             let Some(Span(period)) = node.csl_period else { continue };
             let path = at!["node", i, "csl_period"];
             let Channel::Ieee802154(config, _) = channel else {
-                let message = "sampled listening is a matter of IEEE 802.15.4; the power saving of IEEE 802.11 is not simulated";
+                let message = "sampled listening exists for IEEE 802.15.4 only; the power saving of IEEE 802.11 is not simulated";
                 return self.fault(
                     path,
                     message,
-                    Some("leave `csl_period` out, or say `[radio]` in place of `[wifi]`"),
+                    Some("remove `csl_period`, or use `[radio]` in place of `[wifi]`"),
                 );
             };
             let Some(csl) = config.csl else {
@@ -106,7 +106,7 @@ impl Checker<'_> {
                     Some(i) => self.fault(
                         at!["node", i, "csl_period"],
                         "a node that sleeps is on the air, and there is no radio",
-                        Some("add `[radio]` with a `range` and `csl`, or leave `csl_period` out"),
+                        Some("add `[radio]` with a `range` and `csl`, or remove `csl_period`"),
                     ),
                 },
                 Some((node, _)) => {
@@ -148,11 +148,11 @@ impl Checker<'_> {
     pub(super) fn aodv(&self, file: &mut FileConfig) -> Checked<Option<AodvConfig>> {
         let Some(section) = &mut file.aodv else { return Ok(None) };
         if file.wifi.is_none() {
-            let hint = Some("add `[wifi]`, or leave `[aodv]` out for static routes");
+            let hint = Some("add `[wifi]`, or remove `[aodv]` for static routes");
             return self.fault(at!["aodv"], "AODV needs an IEEE 802.11 channel", hint);
         }
         if file.network.ip != 4 {
-            let hint = Some("say `ip = 4` in `[network]`");
+            let hint = Some("set `ip = 4` in `[network]`");
             return self.fault(at!["aodv"], "AODV is for IPv4 (RFC 3561)", hint);
         }
         match section.resolve() {
@@ -169,7 +169,7 @@ impl Checker<'_> {
             Err((key, message)) => return self.fault(at!["paths", key], message, None),
         };
         if !scenario.radio.as_ref().is_some_and(|radio| matches!(radio.channel, Channel::Ieee802154(..))) {
-            let hint = Some("add `[radio]`, or leave `[paths]` out for static routes");
+            let hint = Some("add `[radio]`, or remove `[paths]` for static routes");
             return self.fault(
                 at!["paths"],
                 "paths are built over IEEE 802.15.4, and there is no `[radio]`",
@@ -197,7 +197,7 @@ impl Checker<'_> {
             if node.kind == NodeKind::Host && passes_on {
                 let message =
                     format!("`{}` passes nothing on, and others would build paths over it", node.name);
-                let hint = Some("say kind = \"node\" or \"router\"");
+                let hint = Some("set kind = \"node\" or \"router\"");
                 return self.fault(at!["node", i, "name"], message, hint);
             }
         }
@@ -236,9 +236,9 @@ impl Checker<'_> {
         for (key, name, mss) in both {
             let (Some(name), true) = (name, u32::from(mss) > largest) else { continue };
             let message = format!(
-                "segments of {mss} octets do not fit into a packet of the radio, of {most} with its headers"
+                "segments of {mss} bytes do not fit into a packet of the radio, which has {most} bytes with its headers"
             );
-            let hint = format!("say `mss = {largest}` or less in `[tcp.{name}]`");
+            let hint = format!("set `mss = {largest}` or less in `[tcp.{name}]`");
             return self.fault(at!["transfer", i, key], message, Some(&hint));
         }
         Ok(())

@@ -48,13 +48,13 @@ impl Checker<'_> {
                 Span(stop.saturating_since(Instant::ZERO)),
                 scenario.resolved.stop
             );
-            let hint = Some("raise `stop`, or let it begin before");
+            let hint = Some("raise `stop`, or let it begin earlier");
             return self.fault(at!["random-event", i, key], message, hint);
         }
         let Some(Span(every)) = section.every.0 else { return Ok(None) };
         if every.is_zero() || stop.saturating_since(start).as_nanos() / every.as_nanos() > MOST_EVENTS {
             let message = format!("expected at most {MOST_EVENTS} events, or \"off\" for none");
-            return self.fault(at!["random-event", i, "every"], message, Some("say a longer time"));
+            return self.fault(at!["random-event", i, "every"], message, Some("set a longer time"));
         }
         let (name, pick, spacing) = (section.name.clone(), section.pick, section.spacing);
         Ok(Some(RandomEvent { name, what, pick, every, spacing, start, stop }))
@@ -84,7 +84,7 @@ impl Checker<'_> {
         ];
         if let Some((key, _)) = given.iter().find(|(key, given)| *given && !keys.contains(key)) {
             let message = format!("`{key}` has no meaning for the action \"{action}\"");
-            let hint = format!("leave it out: \"{action}\" reads {}", quoted(keys.iter()));
+            let hint = format!("remove it: \"{action}\" reads {}", quoted(keys.iter()));
             return self.fault(at!["random-event", i, *key], message, Some(&hint));
         }
         let missing = given.iter().find(|(key, given)| !*given && *key != "how" && keys.contains(key));
@@ -141,7 +141,7 @@ impl Checker<'_> {
                 if links.iter().flatten().any(is_bound) {
                     let message =
                         "the losses of a link cannot change that has both `arq` and a trace of rates";
-                    let hint = Some("leave one of them out, or name other links");
+                    let hint = Some("remove one of them, or name other links");
                     return self.fault(at!["random-event", i, "links"], message, hint);
                 }
                 Ok(RandomFault::Loss { links, least, most })

@@ -53,7 +53,7 @@ impl Checker<'_> {
             let mut section = scenario.resolved.traffic[i].clone();
             let name = section.name.get_or_insert_with(|| format!("traffic {}", i + 1)).clone();
             if all.iter().any(|traffic| traffic.name == name) {
-                let message = format!("there are two traffics of the name `{name}`");
+                let message = format!("two `[[traffic]]` have the name `{name}`");
                 return self.fault(at!["traffic", i, "name"], message, None);
             }
             let spec = self.one(i, name, &mut section, scenario)?;
@@ -151,7 +151,7 @@ impl Checker<'_> {
             Senders::Group(_) => vec![to],
         };
         if let Some(outside) = ends.iter().find(|node| scenario.nodes[node.index()].tun.is_some()) {
-            let message = format!("the kernel stands for `{}`", scenario.nodes[outside.index()].name);
+            let message = format!("the kernel plays `{}`", scenario.nodes[outside.index()].name);
             let hint = "begin and end traffic at simulated nodes, and use real programs there";
             return self.fault(at!["traffic", i], message, Some(hint));
         }
@@ -163,13 +163,13 @@ impl Checker<'_> {
                 units::Span(stop.saturating_since(Instant::ZERO)),
                 scenario.resolved.stop
             );
-            let hint = Some("raise the scenario's `stop`, or let it end before");
+            let hint = Some("raise the scenario's `stop`, or let it end earlier");
             return self.fault(at!["traffic", i, "stop"], message, hint);
         }
         if start >= stop {
             let end = units::Span(stop.saturating_since(Instant::ZERO));
             let message = format!("it begins at {}, and ends at {end}", section.start);
-            let hint = Some("raise `stop`, or let it start before");
+            let hint = Some("raise `stop`, or let it start earlier");
             return self.fault(at!["traffic", i, "start"], message, hint);
         }
         if section.packets == Some(0) {
@@ -216,7 +216,7 @@ impl Checker<'_> {
             (Spacing::Trace(trace), None) => Lengths::Trace(&trace.schedule),
             (Spacing::Trace(_), Some(_)) => {
                 let message = "the trace says how long packets are, and so does `payload`";
-                return self.fault(at!["traffic", i, "payload"], message, Some("leave `payload` out"));
+                return self.fault(at!["traffic", i, "payload"], message, Some("remove `payload`"));
             }
             (_, Some(payload)) => Lengths::Payload(payload),
             (_, None) => return self.fault(at!["traffic", i], "missing key `payload`", None),
@@ -288,7 +288,7 @@ impl Checker<'_> {
             return match given {
                 Some(key) => {
                     let message = format!("the trace says when packets are made, and so does `{key}`");
-                    self.fault(at!["traffic", i, key], message, Some("leave it out"))
+                    self.fault(at!["traffic", i, key], message, Some("remove it"))
                 }
                 None => Ok(trace.schedule.mean_interval()),
             };
@@ -407,9 +407,9 @@ impl Checker<'_> {
         }
         let name = section.tcp.as_deref().unwrap_or("default");
         let message = format!(
-            "segments of {mss} bytes do not fit into a packet of the radio, of {most} with its headers"
+            "segments of {mss} bytes do not fit into a packet of the radio, which has {most} bytes with its headers"
         );
-        let hint = format!("say `mss = {}` or less in `[tcp.{name}]`", most.saturating_sub(headers));
+        let hint = format!("set `mss = {}` or less in `[tcp.{name}]`", most.saturating_sub(headers));
         self.fault(at!["traffic", i, "over"], message, Some(&hint))
     }
 

@@ -36,7 +36,7 @@ const MOST_CONNECTIONS: u64 = 10_000;
 /// Largest number of transfers in a scenario.
 const MOST: usize = 65_535;
 /// Hint if a transfer has no gateway.
-const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gateways` out to use all");
+const AT_LEAST_ONE: Option<&str> = Some("set 1 or more, name them, or remove `gateways` to use all");
 
 impl Checker<'_> {
     pub(super) fn transfers(&self, scenario: &mut Scenario) -> Checked<()> {
@@ -58,7 +58,7 @@ impl Checker<'_> {
             let name = section.name.get_or_insert_with(|| format!("transfer {}", i + 1)).clone();
             if count > 1 && !name.contains("{i}") {
                 let message = format!("{count} transfers of one name: `{name}`");
-                let hint = format!("say `name = \"{name} {{i}}\"`");
+                let hint = format!("set `name = \"{name} {{i}}\"`");
                 return self.fault(at!["transfer", i, "name"], message, Some(&hint));
             }
             // A transfer with `count = 0` is checked as well, so that a larger count does not
@@ -177,7 +177,7 @@ impl Checker<'_> {
             let message = format!(
                 "a transfer without a request is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
             );
-            let hint = "carry more octets in fewer transfers, or split the scenario";
+            let hint = "carry more bytes in fewer transfers, or split the scenario";
             return self.fault(at!["transfer", i], message, Some(hint));
         };
         let port = u32::from(first) + member;
@@ -213,7 +213,7 @@ impl Checker<'_> {
         let to = self.node(at!["transfer", i, "to"], &section.to)?;
         for (key, end) in [("from", from), ("to", to)] {
             if scenario.nodes[end.index()].tun.is_some() {
-                let message = "the kernel stands for this node, and the simulator carries nothing for it";
+                let message = "the kernel plays this node, and the simulator cannot run its transfers";
                 let hint = "begin and end transfers at simulated nodes, and use real programs here";
                 return self.fault(at!["transfer", i, key], message, Some(hint));
             }
@@ -229,7 +229,7 @@ impl Checker<'_> {
             return self.fault(
                 at!["transfer", i, "start"],
                 message,
-                Some("raise `stop`, or let it start before"),
+                Some("raise `stop`, or let it start earlier"),
             );
         }
         let content = match (&section.bytes, &section.file) {
@@ -296,7 +296,7 @@ impl Checker<'_> {
             (_, Some(named)) => {
                 if section.count.is_none() && named.len() > 1 {
                     let message = "a TCP connection keeps to one interface";
-                    let hint = "name one, say `kind = \"mptcp\"`, or let several transfers take them in turn with `count`";
+                    let hint = "name one, set `kind = \"mptcp\"`, or let several transfers take them in turn with `count`";
                     return self.fault(at!["transfer", i, "interfaces"], message, Some(hint));
                 }
                 Interfaces::only(named[member as usize % named.len()].path)
@@ -337,7 +337,7 @@ impl Checker<'_> {
             return self.fault(
                 at!["transfer", i, "stop"],
                 message,
-                Some("let it end later, or leave `stop` out"),
+                Some("let it end later, or remove `stop`"),
             );
         }
         let Some(RepeatSection { on, off, offset, stagger }) = section.repeat else {
@@ -374,7 +374,8 @@ impl Checker<'_> {
                 (kind, key, &section.gateways)
             {
                 let message = format!("{count} gateways have no meaning for kind \"split\", which takes one");
-                let hint = "leave `gateways` out, name gateways of which the nearest is taken, or say kind = \"set\"";
+                let hint =
+                    "remove `gateways`, name gateways of which the nearest is taken, or set kind = \"set\"";
                 return self.fault(at!["transfer", i, key], message, Some(hint));
             }
             let message = format!("`{key}` has no meaning for this kind of transfer");
@@ -398,7 +399,7 @@ impl Checker<'_> {
         let set = section.set.unwrap_or_default();
         for (key, size) in [("node_buffer", set.node_buffer), ("gateway_buffer", set.gateway_buffer)] {
             if size.0 == 0 || size.0 > u64::from(u32::MAX) {
-                let message = format!("`{key}` is not between 1 octet and 4 GiB");
+                let message = format!("`{key}` is not between 1 byte and 4 GiB");
                 return self.fault(at!["transfer", i, "set", key], message, None);
             }
         }
@@ -448,13 +449,14 @@ impl Checker<'_> {
         match &section.gateways {
             None => Ok(Gateways::All),
             Some(GatewayChoice::Best(_)) if scenario.radio.is_some() => {
-                let hint = Some("say how many, or leave `gateways` out to use all");
+                let hint = Some("give their number, or remove `gateways` to use all");
                 self.fault(at, "the latency model knows no radio channel that gateways share", hint)
             }
             // The number is computed once the whole network is known.
             Some(GatewayChoice::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::All),
             Some(GatewayChoice::Best(_)) => {
-                let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
+                let hint =
+                    Some("the best number is that of SET sessions: set kind = \"set\", or give their number");
                 self.fault(at, "\"best\" has no meaning for this kind of transfer", hint)
             }
             Some(GatewayChoice::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),
@@ -508,7 +510,7 @@ impl Checker<'_> {
         if scenario.nodes[node.index()].kind == NodeKind::Gateway {
             return Ok(node);
         }
-        self.fault(path, format!("`{name}` is no gateway"), Some("give that node `kind = \"gateway\"`"))
+        self.fault(path, format!("`{name}` is not a gateway"), Some("give that node `kind = \"gateway\"`"))
     }
 
     pub(super) fn profile(&self, path: &[Step], name: &str) -> Checked<tcp::Config> {

@@ -54,7 +54,7 @@ fn entry<'t, 's>(
     }
     match table.get_mut(key).map(Spanned::get_mut) {
         Some(DeValue::Table(table)) => Ok(table),
-        _ => Err((format!("`{key}` is no table"), None)),
+        _ => Err((format!("`{key}` is not a table"), None)),
     }
 }
 

@@ -98,7 +98,7 @@ fn an_end_with_a_number_makes_a_chain_for_each_node() {
     // One row of nodes has one number: pairs.
     let pairs = link("name = \"pair{i}\"\nfrom = \"gw{i}\"\nvia = \"m{i}\"\nto = \"hub\"");
     let refused = source(&pairs).scenario().unwrap_err();
-    assert!(refused.to_string().contains("say `name = \"pair{i}-{j}\"`"), "{refused}");
+    assert!(refused.to_string().contains("set `name = \"pair{i}-{j}\"`"), "{refused}");
     let pairs = pairs.replace("{i}\"\nfrom", "{i}-{j}\"\nfrom");
     let scenario = read(&source(&format!("{pairs}{}", rest("gw{i} m{i}"))));
     let expected =
@@ -311,7 +311,7 @@ fn the_papers_chain_can_be_changed_from_outside() {
     let error = paper().set("nodes.r*.netns=x{i}").scenario().unwrap_err();
     assert!(error.message.contains("`netns` has no meaning for a simulated node"), "{error}");
     let error = paper().set("nodes.s.host=tun").scenario().unwrap_err();
-    assert!(error.message.contains("the kernel stands for this node"), "{error}");
+    assert!(error.message.contains("the kernel plays this node"), "{error}");
     let answers = paper().set("duplicate_acks=on");
     let repeats = |node: &NodeSpec| node.dtc.map(|dtc| dtc.duplicate_acks);
     assert_eq!(repeats(&read(&answers).nodes[1]), Some(anabranch_core::dtc::DuplicateAcks::Repeat));

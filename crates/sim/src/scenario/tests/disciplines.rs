@@ -149,7 +149,7 @@ fn a_discipline_can_be_chosen_from_outside_and_for_one_direction() {
         ("link.l.discipline.fq-codel.target=1 s", "expected more than `target`"),
         ("link.l.discipline.codel.target=1 s", "expected more than `target`"),
         ("link.l.discipline=5", "expected a word, or a table"),
-        ("link.l.discipline={ codel = { }, interval = 5 }", "options stand in the word's own table"),
+        ("link.l.discipline={ codel = { }, interval = 5 }", "options belong into the table of the word"),
     ] {
         let error = read(set).expect_err(set).to_string();
         assert!(error.contains(message), "{set}: {error}");

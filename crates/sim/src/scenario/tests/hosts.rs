@@ -386,7 +386,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
     }
     let other = format!("{TCP}[[route]]\nat = \"1\"\nto = \"b\"\nvia = \"b\"\ninterface = \"fast\"\n");
     let error = two_ways(&other).set("node.a.interfaces=[\"slow\"]").scenario().expect_err("no interface");
-    assert!(error.to_string().contains("`fast` is no node's interface"), "{error}");
+    assert!(error.to_string().contains("`fast` is not an interface of any node"), "{error}");
     let several = "[[transfer]]\nkind = \"tcp\"\ncount = 2\nfrom = \"a\"\nto = \"b\"\n";
     let error = two_ways(several).scenario().expect_err("no name");
     assert!(error.to_string().contains("several transfers need a `name`"), "{error}");
@@ -409,8 +409,8 @@ fn requests_paths_and_the_kernel_know_no_interfaces() {
     }
     let pool = "[buffers.b]\n";
     for (set, message) in [
-        ("node.b.host=tun", "the kernel stands for this node, and keeps its own buffers"),
-        ("node.a.host=tun", "the kernel stands for this node, and chooses itself"),
+        ("node.b.host=tun", "the kernel plays this node and has its own buffers"),
+        ("node.a.host=tun", "the kernel plays this node and chooses its interfaces"),
     ] {
         let error = two_ways(pool).set("node.b.buffers=b").set(set).scenario().expect_err(set);
         assert!(error.to_string().contains(message), "{set}: {error}");

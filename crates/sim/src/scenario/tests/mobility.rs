@@ -198,11 +198,11 @@ fn what_is_wrong_is_said_where_it_stands() {
         mobile.toml:8:70: `1` has no unit; expected a speed such as "5 m/s" or "30 km/h"
           hint: add the unit, in one string with the number
         mobile.toml:8:69: the least speed, 20 m/s, is above the greatest, 1 m/s
-          hint: say the least speed first
+          hint: give the lower speed first
         mobile.toml:8:69: with a least speed of 0 there is no stationary distribution to start from: the mean speed falls to 0 as time goes on
-          hint: say a least speed such as "1 m/s", or where the nodes start by `place` or `position`
+          hint: give a least speed such as "1 m/s", or where the nodes start by `place` or `position`
         mobile.toml:8:69: a node that moves has a speed above 0
-          hint: leave `mobility` out for a node that stands still
+          hint: remove `mobility` for a node that does not move
         mobile.toml:8:69: expected at most 10,000 m/s
         mobile.toml:8:98: the rectangle is not within 10,000 km of the origin
         mobile.toml:8:42: expected 1 m to 10,000 km
@@ -218,10 +218,10 @@ fn what_is_wrong_is_said_where_it_stands() {
         bad.tcl:8:1: `$ns_ at 2.0 "$node_(1) setdest 400.0 20.0"` is no movement
           hint: expected `$node_(3) set X_ 12.0` or `$ns_ at 2.0 "$node_(3) setdest 90.0 44.9 1.37"`
         mobile.toml:8:24: `empty.tcl` has no movements of a node 0
-          hint: it has none at all
+          hint: it has no nodes
         mobile.toml:8:24: expected the name of a movement file, or a table with `file` and `node`
         mobile.toml:8:24: `moves.tcl` says where the node starts, and so does the scenario
-          hint: leave `position` and `place` out
+          hint: remove `position` and `place`
         mobile.toml:8:12: static routes do not follow a node that moves
           hint: add `[aodv]`, and `ip = 4` in `[network]`
         mobile.toml:8:12: a node that moves is on the air, and there is no radio

@@ -115,6 +115,6 @@ fn an_event_has_only_the_keys_that_its_action_reads() {
     }
     expect![[r#"
         bad.toml:82:8: `rate` has no meaning for the action "fail-node"
-          hint: leave it out: "fail-node" reads `node`, `how`"#]]
+          hint: remove it: "fail-node" reads `node`, `how`"#]]
     .assert_eq(&refused(&format!("[[event]]\nat = \"1 s\"\naction = \"fail-node\"\n{node}{rate}")));
 }

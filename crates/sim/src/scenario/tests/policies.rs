@@ -169,7 +169,7 @@ fn what_was_not_brought_along_is_not_known() {
         ),
         (
             "tcp.default.congestion=adaptive-newreno",
-            "`adaptive-newreno` stands with numbers: \
+            "`adaptive-newreno` needs numbers: \
              { adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }",
         ),
         ("tcp.default.congestion={ adaptive-newreno = { w_min = 2 } }", "missing key `w_max`"),

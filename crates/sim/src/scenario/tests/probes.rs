@@ -269,7 +269,7 @@ fn probes_that_cannot_be_are_refused() {
         ("kind = \"energy\"\nnodes = \"m*\"", "no node's name is like `m*`"),
         ("kind = \"energy\"\nmedium = \"air\"", "`medium` says which hops of packets count"),
         ("kind = \"packets\"\nmedium = \"water\"", "unknown word `water`"),
-        ("kind = \"packets\"\nnodes = []", "hint: leave `nodes` out for all nodes"),
+        ("kind = \"packets\"\nnodes = []", "hint: remove `nodes` for all nodes"),
         ("kind = \"packets\"\nnodes = \"m*\"", "no node's name is like `m*`"),
         ("kind = \"packets\"\nfrom = \"60 s\"", "the simulation ends at 60 s"),
         ("kind = \"heat\"", "energy"),
@@ -299,7 +299,7 @@ fn probes_that_cannot_be_are_refused() {
     let error = |text: &str| Source::new("wired.toml", text).scenario().expect_err("no radio").to_string();
     assert!(error(wired).contains("no node has a radio whose energy counts"), "{}", error(wired));
     let air = wired.replace("\"energy\"", "\"packets\"\nmedium = \"air\"");
-    assert!(error(&air).contains("no node has a radio\n  hint: leave `medium` out"), "{}", error(&air));
+    assert!(error(&air).contains("no node has a radio\n  hint: remove `medium`"), "{}", error(&air));
     let alone = wired
         .split("[[link]]")
         .next()
@@ -308,7 +308,7 @@ fn probes_that_cannot_be_are_refused() {
     let alone = alone.replace("name = \"b\"", "name = \"b\"\nposition = [9, 0]");
     let cable =
         format!("{alone}[radio]\nrange = \"50 m\"\n[probe.p]\nkind = \"packets\"\nmedium = \"cable\"\n");
-    assert!(error(&cable).contains("joined by a cable\n  hint: leave `medium` out"), "{}", error(&cable));
+    assert!(error(&cable).contains("joined by a cable\n  hint: remove `medium`"), "{}", error(&cable));
 }
 
 #[test]

@@ -241,7 +241,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         shipped().set("network.ip=4"),
         expect![[r#"
         --set network.ip=4: the radio carries IPv6 only
-          hint: leave `ip` out, or say 6"#]],
+          hint: remove `ip`, or set 6"#]],
     );
     check_radio(
         replaced("position = [160, 0]", "position = [1600, 0]"),
@@ -287,7 +287,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     );
     check_radio(
         replaced("range = 100", "range = 100\ncapture = \"first\""),
-        expect!["bad.toml:11:11: this word stands with a number, as in `{ first = 2.0 }`"],
+        expect!["bad.toml:11:11: this word needs a number, as in `{ first = 2.0 }`"],
     );
     check_radio(
         replaced("range = 100", "range = 100\ncapture = { first = 0.5 }"),
@@ -304,13 +304,13 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     check_radio(
         replaced("max_frame_retries = 7", "frame = 63"),
         expect![
-            "bad.toml:11:9: a frame of 63 octets: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
+            "bad.toml:11:9: a frame of 63 bytes: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
         ],
     );
     check_radio(
         replaced("max_frame_retries = 7", "frame = 128"),
         expect![
-            "bad.toml:11:9: a frame of 128 octets: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
+            "bad.toml:11:9: a frame of 128 bytes: expected 64, for 6LoWPAN, to 127, which the physical layer allows"
         ],
     );
     check_radio(
@@ -330,8 +330,8 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     check_radio(
         replaced("mss = 80", "mss = 1221"),
         expect![[r#"
-        bad.toml:39:1: segments of 1221 octets do not fit into a packet of the radio, of 1280 with its headers
-          hint: say `mss = 1220` or less in `[tcp.default]`"#]],
+        bad.toml:39:1: segments of 1221 bytes do not fit into a packet of the radio, which has 1280 bytes with its headers
+          hint: set `mss = 1220` or less in `[tcp.default]`"#]],
     );
     check_radio(
         replaced("position = [160, 0]", "position = [160]"),
@@ -342,7 +342,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         best,
         expect![[r#"
         --set transfer.0.gateways=best: the latency model knows no radio channel that gateways share
-          hint: say how many, or leave `gateways` out to use all"#]],
+          hint: give their number, or remove `gateways` to use all"#]],
     );
     let event = "\n[[event]]\nat = \"1 s\"\naction = \"set-rate\"\nfrom = \"border\"\nto = \"relay1\"\nrate = \"1 kbit/s\"\n";
     check_radio(
@@ -381,14 +381,14 @@ fn errors_of_paths_have_a_place_and_a_hint() {
         with("[paths]\nroot = \"border\"\n[[route]]\nat = \"border\"\nto = \"sensor\"\nvia = \"relay1\""),
         expect![[r#"
             bad.toml:16:1: a route has no meaning where packets follow the nodes' own paths
-              hint: leave `[paths]` or the route out"#]],
+              hint: remove `[paths]` or the route"#]],
     );
     let host = SHIPPED.replacen("kind = \"node\"\n", "", 1);
     check_radio(
         Source::new("bad.toml", format!("{host}\n[paths]\nroot = \"border\"\n")),
         expect![[r#"
         bad.toml:25:8: `relay1` passes nothing on, and others would build paths over it
-          hint: say kind = "node" or "router""#]],
+          hint: set kind = "node" or "router""#]],
     );
     let wired = Source::new("bad.toml", GATEWAYS).set("paths.root=cn");
     check_radio(
@@ -411,7 +411,7 @@ fn errors_of_paths_have_a_place_and_a_hint() {
         good().set("paths.root=cn"),
         expect![[r#"
             --set paths.root=cn: paths are built over IEEE 802.15.4, and there is no `[radio]`
-              hint: add `[radio]`, or leave `[paths]` out for static routes"#]],
+              hint: add `[radio]`, or remove `[paths]` for static routes"#]],
     );
 }
 

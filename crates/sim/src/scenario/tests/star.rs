@@ -68,7 +68,7 @@ fn a_transfer_for_each_node_of_a_group_of_nodes() {
     assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
     for (more, message) in [
         ("", "3 transfers of one name: `transfer 1`"),
-        ("name = \"x\"", "say `name = \"x {i}\"`"),
+        ("name = \"x\"", "set `name = \"x {i}\"`"),
         ("name = \"x {i}\"\ncount = 2", "and so no `count`"),
     ] {
         let error = source(more).scenario().expect_err(more).to_string();
@@ -112,7 +112,7 @@ fn gateways_go_by_patterns_and_names_of_nodes() {
     assert_eq!(these("[\"gw3\", \"gw1\"]"), Ok(all(&[3, 1])));
     for (names, message) in [
         ("[\"gw{i}\", \"gw1\"]", "`gw1` is named twice"),
-        ("[\"*\"]", "`cn` is no gateway"),
+        ("[\"*\"]", "`cn` is not a gateway"),
         ("[\"g{i}\"]", "there is no node `g{i}`"),
         ("[\"x*\"]", "no node's name is like `x*`"),
         ("[\"sn{i}\"]", "SET needs at least one gateway"),

@@ -148,9 +148,9 @@ fn what_is_wrong_in_a_topology_is_said() {
         --set topology.link.rat=1 Mbit/s: unknown key `rat`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `trace`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `arq`, `jitter`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
           hint: did you mean `rate`?
         towns.toml:3:11: `towns.graphml` has no rate of the link between `Vienna` and `Rome & Ostia`
-          hint: add `LinkSpeedRaw` to the file, or say `rate = "1 Gbit/s"` in `[topology.link]`
+          hint: add `LinkSpeedRaw` to the file, or set `rate = "1 Gbit/s"` in `[topology.link]`
         towns.toml:3:11: `towns.graphml` has no places of the link between `Rome & Ostia` and `None 3`
-          hint: add `Longitude` and `Latitude` to the file, or say `delay = "1 ms"` in `[topology.link]`
+          hint: add `Longitude` and `Latitude` to the file, or set `delay = "1 ms"` in `[topology.link]`
         towns.toml:3:11: there are two nodes of the name `Vienna`
           hint: names must differ, since links and transfers use them
         towns.graphml:1:1: this is not XML: unknown token
@@ -162,7 +162,7 @@ fn what_is_wrong_in_a_topology_is_said() {
         towns.graphml:21:5: there are two nodes with the id `0`
         towns.graphml:21:5: `<node>` has no `id`
         towns.graphml:18:7: 413.41 degrees: expected -180 to 180
-        towns.graphml:18:7: `east` is no number
+        towns.graphml:18:7: `east` is not a number
         towns.graphml:49:7: a `LinkSpeedRaw` of -1: expected 1 bit/s and more
         towns.graphml:56:1: this is not XML: expected 'graph' tag, not 'graphml'"#]].assert_eq(&said.join("\n"));
 }

@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_where_it_is() {
     let traced = |trace: &str| error(&format!("delay = \"1 ms\"\ntrace = {trace}"), "");
     expect![[r#"
         bad.up:3:1: expected a whole number of milliseconds, found `three`
-          hint: a line of a mahimahi trace is the time of one packet of 1500 octets"#]]
+          hint: a line of a mahimahi trace is the time of one packet of 1500 bytes"#]]
     .assert_eq(&traced("{ mahimahi = \"bad.up\" }"));
     expect![[r#"
         empty.csv: the file has no row with a time and a rate
@@ -149,34 +149,34 @@ fn what_is_wrong_is_said_where_it_is() {
     .assert_eq(&traced("{ mahimahi = \"none.up\" }"));
     expect![[r#"
         cell.toml:12:40: `mahimahi` and `rate` both say when packets may leave
-          hint: leave one of them out"#]]
+          hint: remove one of them"#]]
     .assert_eq(&traced("{ mahimahi = \"cell.up\", rate = \"cell.csv\" }"));
     expect![[r#"
         cell.toml:12:9: a trace without a file
-          hint: say `mahimahi`, `rate` or `delay`, each with the name of a file"#]]
+          hint: set `mahimahi`, `rate` or `delay`, each with the name of a file"#]]
     .assert_eq(&traced("{}"));
     expect![[r#"
         cell.toml:12:42: a mahimahi trace always repeats
-          hint: leave `repeat` out"#]]
+          hint: remove `repeat`"#]]
     .assert_eq(&traced("{ mahimahi = \"cell.up\", repeat = true }"));
     expect![[r#"
-        cell.csv: nothing can leave any more: the last rate holds, and is 0
-          hint: say `repeat = true`, or let the last rate be above 0; an event "link-down" ends a link"#]]
+        cell.csv: no packet can leave after the last row: the last rate stays, and it is 0
+          hint: set `repeat = true`, or let the last rate be above 0; an event "link-down" ends a link"#]]
     .assert_eq(&traced("{ rate = \"cell.csv\" }"));
     let keys = "delay = \"1 ms\"\ntrace.mahimahi = \"cell.up\"\n";
     expect![[r#"
         cell.toml:13:9: no packet can wait for an opportunity of the mahimahi trace
-          hint: say a queue that holds a packet, or more"#]]
+          hint: set a queue that holds a packet, or more"#]]
     .assert_eq(&error(&format!("{keys}queue = \"0 packets\""), ""));
     expect![[r#"
         cell.toml:13:11: a mahimahi trace says when packets leave, and `spacing` says another thing
-          hint: leave `spacing` out"#]]
+          hint: remove `spacing`"#]]
     .assert_eq(&error(&format!("{keys}spacing = \"1 ms\""), ""));
     let event =
         "[[event]]\nat = \"1 s\"\naction = \"set-rate\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"";
     expect![[r#"
         cell.toml:16:10: the link's rate follows a trace
-          hint: change the trace, or leave it out"#]]
+          hint: change the trace, or remove it"#]]
     .assert_eq(&error(keys, event));
     let random = "[[random-event]]\nname = \"r\"\naction = \"set-rate\"\nlinks = [\"radio\"]\nrate_share = [0.5, 1]\nevery = \"1 s\"";
     expect![[r#"
@@ -185,11 +185,11 @@ fn what_is_wrong_is_said_where_it_is() {
     .assert_eq(&error(keys, random));
     expect![[r#"
         cell.toml:7:9: missing key `delay`
-          hint: say it, or name a file as in `trace = { delay = "delay.csv" }`"#]]
+          hint: set it, or name a file as in `trace = { delay = "delay.csv" }`"#]]
     .assert_eq(&error("rate = \"1 Mbit/s\"", ""));
     expect![[r#"
         cell.toml:7:9: missing key `rate`
-          hint: say it, or name a file as in `trace = { rate = "rate.csv" }`"#]]
+          hint: set it, or name a file as in `trace = { rate = "rate.csv" }`"#]]
     .assert_eq(&error("delay = \"1 s\"", ""));
 }
 

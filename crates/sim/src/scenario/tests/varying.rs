@@ -99,7 +99,7 @@ fn delays_and_losses_change_at_random() {
         .assert_eq(&error("action = \"set-delay\"\ndelay_share = [2, 1]"));
     expect![[r#"
         pair.toml:27:14: `rate_share` has no meaning for the action "set-delay"
-          hint: leave it out: "set-delay" reads `links`, `delay_share`"#]]
+          hint: remove it: "set-delay" reads `links`, `delay_share`"#]]
     .assert_eq(&error("action = \"set-delay\"\nrate_share = [1, 2]"));
     expect!["pair.toml:27:16: expected two probabilities, the least first"]
         .assert_eq(&error("action = \"set-loss\"\nloss_between = [0.2, 0.1]"));
@@ -166,7 +166,7 @@ fn what_makes_no_sense_is_said() {
     let error = |keys: &str, more: &str| pair(keys, more).scenario().unwrap_err().to_string();
     expect![[r#"
         pair.toml:22:20: `link_ack_timeout` is for a link layer that repeats nothing, and `arq` for one that does
-          hint: leave one of them out; a caching node (`dtc`) works above either"#]].assert_eq(&error("arq = { limit = 3, delay = \"1 ms\" }\nlink_ack_timeout = \"5 ms\"", ""));
+          hint: remove one of them; a caching node (`dtc`) works above either"#]].assert_eq(&error("arq = { limit = 3, delay = \"1 ms\" }\nlink_ack_timeout = \"5 ms\"", ""));
     expect!["pair.toml:21:25: expected 0 to 10000 repetitions, found 10001"]
         .assert_eq(&error("arq = { limit = 10001, delay = \"1 ms\" }", ""));
     expect![[r#"
@@ -191,7 +191,7 @@ fn what_makes_no_sense_is_said() {
         .assert_eq(&error("loss = { mean_good = \"1 s\", mean_bad = \"1 us\" }", ""));
     expect![[r#"
         pair.toml:27:8: `loss` has no meaning for the action "set-delay"
-          hint: leave it out: "set-delay" reads `from`, `to`, `delay`"#]]
+          hint: remove it: "set-delay" reads `from`, `to`, `delay`"#]]
     .assert_eq(&error("", &event("1 s", "set-delay", "loss = 0.1")));
     expect!["pair.toml:24:10: this action needs `delay`"]
         .assert_eq(&error("", &event("1 s", "set-delay", "")));

@@ -163,7 +163,7 @@ fn number<'a, 'i>(of: Node<'a, 'i>, key: Option<&str>) -> Read<Option<(f64, Node
     let Some((text, at)) = data(of, key) else { return Ok(None) };
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Some((value, at))),
-        _ => fault(at, format!("`{text}` is no number"), None),
+        _ => fault(at, format!("`{text}` is not a number"), None),
     }
 }
 
