@@ -8,7 +8,7 @@
 //!
 //! Not supported: mesh addressing and broadcast headers (RFC 4944), HC1 (the predecessor of
 //! LOWPAN_IPHC), IPv6 headers inside IPv6 packets as LOWPAN_NHC, elided UDP checksums, paging
-//! dispatch (RFC 8025) and fragment forwarding (RFC 8931). The parsers refuse these with the name
+//! dispatch (RFC 8025) and fragment recovery (RFC 8931). The parsers refuse these with the name
 //! of the field. Reassembly needs time and memory, so another crate implements it.
 
 mod address;
