@@ -95,7 +95,11 @@ impl Sender {
                 let empty = !moved && a.len == 0 && a.sack.is_empty();
                 self.answer_probe(now, a.ack, duplicate, empty, flight);
                 self.rack_on_duplicate(repeated);
-                self.rack_on_ack(now, &arrivals, a.echo);
+                // An acknowledgement that does not move SND.UNA echoes the last segment in order
+                // (RFC 7323 section 4.3), not the reported one. Compared with that, each
+                // retransmission that is reported beyond a hole would count as the original, and a
+                // lost retransmission would wait for a time-out.
+                self.rack_on_ack(now, &arrivals, a.echo.filter(|_| moved));
                 // Data held back by a closed window was not lost to congestion.
                 if self.timer != Timer::Idle {
                     self.repair_lost(now, flight);
