@@ -26,7 +26,8 @@ pub(crate) fn tar(prefix: &str, entries: &[Entry], date: u32) -> Result<Vec<u8>,
             if folders.insert(folder.to_owned()) {
                 // An entry whose path ends in `/` is a folder, which may have an owner of its own.
                 let owner = if folder == path { entry.owner } else { 0 };
-                let mut header = header(EntryType::Directory, 0o755, owner, date);
+                let mode = if folder == path { entry.mode } else { 0o755 };
+                let mut header = header(EntryType::Directory, mode, owner, date);
                 builder.append_data(&mut header, folder, std::io::empty()).map_err(failed)?;
             }
         }

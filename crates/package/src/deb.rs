@@ -38,16 +38,19 @@ fn control(package: &Package, entries: &[Entry], release: &Release) -> Vec<Entry
         file("control", 0o644, fields(package, entries, release)),
         file("conffiles", 0o644, configured.collect()),
     ];
-    let Scripts { installed, upgraded, removing, removed, purged } = Scripts::of(package);
-    // Debian policy 6.5: the second argument of `configure` is the version that was there before.
+    let Scripts { installed, upgraded, stopping, restarting, removed, purged, .. } = Scripts::of(package);
+    // Debian policy 6.5: the second argument of `configure` is the version that was there before. A
+    // removed package keeps its links in /etc, as its configuration, until it is purged.
     let scripts = [
         (
             "postinst",
             format!(
-                "if [ \"$1\" = configure ] && [ -z \"$2\" ]; then\n:\n{installed}fi\nif [ \"$1\" = configure ] && [ -n \"$2\" ]; then\n:\n{upgraded}fi\n"
+                "if [ \"$1\" = configure ] && [ -z \"$2\" ]; then\n:\n{installed}fi\n\
+                 if [ \"$1\" = configure ] && [ -n \"$2\" ]; then\n:\n{upgraded}fi\n\
+                 if [ \"$1\" = abort-remove ]; then\n:\n{restarting}fi\n"
             ),
         ),
-        ("prerm", format!("if [ \"$1\" = remove ]; then\n:\n{removing}fi\n")),
+        ("prerm", format!("if [ \"$1\" = remove ]; then\n:\n{stopping}fi\n")),
         ("postrm", format!("if [ \"$1\" = purge ]; then\n:\n{purged}fi\n{removed}")),
     ];
     let scripts = scripts.map(|(name, text)| file(name, 0o755, format!("#!/bin/sh\nset -e\n{text}")));
@@ -61,7 +64,7 @@ fn control(package: &Package, entries: &[Entry], release: &Release) -> Vec<Entry
 fn fields(package: &Package, entries: &[Entry], release: &Release) -> String {
     let glibc = entries.iter().filter_map(|entry| elf::glibc(&entry.bytes)).max();
     let libraries = glibc.map(|(major, minor)| format!("libc6 (>= {major}.{minor}), libgcc-s1"));
-    let same = package.requires.iter().map(|name| format!("{name} (= {})", release.version));
+    let same = package.requires.iter().map(|name| format!("{name} (= {})", release.package_version()));
     let depends: Vec<String> = libraries.into_iter().chain(same).collect();
     let depends =
         if depends.is_empty() { String::new() } else { format!("Depends: {}\n", depends.join(", ")) };
@@ -74,7 +77,7 @@ fn fields(package: &Package, entries: &[Entry], release: &Release) -> String {
         "Package: {}\nVersion: {}\nArchitecture: {}\nMaintainer: {MAINTAINER}\nInstalled-Size: {kilobytes}\n\
          {depends}Section: {}\nPriority: optional\nHomepage: {}\nDescription: {}\n{description}",
         package.name,
-        release.version,
+        release.package_version(),
         release.debian_arch(),
         package.section,
         env!("CARGO_PKG_REPOSITORY"),

@@ -76,6 +76,12 @@ struct Release {
 }
 
 impl Release {
+    /// Version as package managers sort it: they have no `-` in a version, and `~` sorts a
+    /// pre-release before the release.
+    fn package_version(&self) -> String {
+        self.version.replace('-', "~")
+    }
+
     /// Architecture as Debian and OCI name it.
     fn debian_arch(&self) -> &'static str {
         match self.arch {

@@ -170,6 +170,10 @@ pub(crate) fn located(from: &str, places: &Places) -> PathBuf {
 }
 
 fn collect(source: &Source, path: &Path, to: &str, entries: &mut Vec<Entry>) -> Result<(), Error> {
+    // A link may lead to any file of the machine.
+    if path.is_symlink() {
+        return Err(format!("{}: a symbolic link, which no package has", path.display()));
+    }
     if path.is_dir() {
         let listing = path.read_dir().map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         for entry in listing.flatten() {

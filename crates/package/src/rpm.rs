@@ -9,8 +9,7 @@ use crate::{Error, Release, elf};
 /// The bytes of an `.rpm`, without a signature.
 pub(crate) fn write(package: &Package, entries: &[Entry], release: &Release) -> Result<Vec<u8>, Error> {
     let failed = |error: rpm::Error| format!("cannot write the RPM of {}: {error}", package.name);
-    // RPM has no `-` in versions; `~` sorts before the release, as a pre-release must.
-    let version = release.version.replace('-', "~");
+    let version = release.package_version();
     let mut builder = PackageBuilder::new(
         &package.name,
         &version,
@@ -37,16 +36,18 @@ pub(crate) fn write(package: &Package, entries: &[Entry], release: &Release) -> 
     if let Some((major, minor)) = entries.iter().filter_map(|entry| elf::glibc(&entry.bytes)).max() {
         let bits = if cfg!(target_pointer_width = "64") { "(64bit)" } else { "" };
         builder.requires(Dependency::any(format!("libc.so.6(GLIBC_{major}.{minor}){bits}")));
+        // Unwinding: every program of Rust links it dynamically.
+        builder.requires(Dependency::any(format!("libgcc_s.so.1(){bits}")));
     }
     for name in &package.requires {
         builder.requires(Dependency::eq(name, format!("{version}-1")));
     }
     // The argument of a scriptlet is the number of versions that are installed when it has ended.
-    let Scripts { installed, upgraded, removing, removed, .. } = Scripts::of(package);
+    let Scripts { installed, upgraded, stopping, disabling, removed, .. } = Scripts::of(package);
     if !package.units.is_empty() {
         builder
             .post_install_script(format!("if [ $1 -gt 1 ]; then\n{upgraded}else\n{installed}fi\n"))
-            .pre_uninstall_script(format!("if [ $1 -eq 0 ]; then\n{removing}fi\n"))
+            .pre_uninstall_script(format!("if [ $1 -eq 0 ]; then\n{stopping}{disabling}fi\n"))
             .post_uninstall_script(removed);
     }
     let mut bytes = Vec::new();

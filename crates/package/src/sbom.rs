@@ -37,12 +37,18 @@ pub(crate) fn write(root: &Path, crates: &[String], release: &Release) -> Result
         .iter()
         .map(|id| json!({ "ref": reference(id), "dependsOn": nodes[*id].iter().map(reference).collect::<Vec<_>>() }))
         .collect();
+    let ours = packages.values().filter(|package| crates.iter().any(|name| text(package, "name") == name));
+    let root =
+        json!({ "ref": "anabranch", "dependsOn": ours.map(|package| purl(package)).collect::<Vec<_>>() });
+    let dependencies: Vec<Value> = std::iter::once(root).chain(dependencies).collect();
     let document = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {
-            "component": { "type": "application", "name": "anabranch", "version": release.version },
+            "component": {
+                "type": "application", "bom-ref": "anabranch", "name": "anabranch", "version": release.version,
+            },
         },
         "components": components,
         "dependencies": dependencies,
@@ -79,7 +85,8 @@ fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) ->
         "name": name,
         "version": version,
         "purl": purl(package),
-        "licenses": [{ "expression": text(package, "license") }],
+        // The slash of older manifests means a choice, which SPDX has as OR.
+        "licenses": [{ "expression": text(package, "license").replace('/', " OR ") }],
     });
     if let Some(checksum) = checksums.get(&(name.to_owned(), version.to_owned())) {
         component["hashes"] = json!([{ "alg": "SHA-256", "content": checksum }]);
@@ -88,7 +95,8 @@ fn component(package: &Value, checksums: &BTreeMap<(String, String), String>) ->
 }
 
 fn purl(package: &Value) -> String {
-    format!("pkg:cargo/{}@{}", text(package, "name"), text(package, "version"))
+    // Build metadata begins with a plus, which a package URL escapes.
+    format!("pkg:cargo/{}@{}", text(package, "name"), text(package, "version").replace('+', "%2B"))
 }
 
 /// SHA-256 of each crate of the registry, from Cargo.lock.

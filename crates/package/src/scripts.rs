@@ -16,7 +16,11 @@ pub(crate) struct Scripts {
     /// After an upgrade.
     pub(crate) upgraded: String,
     /// Before the files are removed, not before an upgrade.
-    pub(crate) removing: String,
+    pub(crate) stopping: String,
+    /// After a removal that was given up: units that are enabled run again.
+    pub(crate) restarting: String,
+    /// Removes the links by which units are enabled.
+    pub(crate) disabling: String,
     /// After they were removed.
     pub(crate) removed: String,
     /// When configuration and state are to go too.
@@ -32,13 +36,23 @@ impl Scripts {
         Self {
             installed: when(reload.clone()),
             upgraded: when(format!("{reload}if {RUNS}; then systemctl try-restart {units} || true; fi\n")),
-            // `disable` removes links below /etc/systemd also where systemd does not run.
-            removing: when(format!(
-                "if {RUNS}; then systemctl stop {units} || true; fi\n\
-                 if command -v systemctl > /dev/null; then systemctl --quiet disable {units} || true; fi\n"
+            stopping: when(format!("if {RUNS}; then systemctl stop {units} || true; fi\n")),
+            restarting: when(format!(
+                "if {RUNS}; then\nfor unit in {units}; do\n\
+                 if systemctl --quiet is-enabled $unit; then systemctl start $unit || true; fi\ndone\nfi\n"
+            )),
+            // Also where systemd does not run, as in an image.
+            disabling: when(format!(
+                "if command -v systemctl > /dev/null; then systemctl --quiet disable {units} || true; fi\n"
             )),
             removed: when(reload),
-            purged: package.purge.iter().map(|folder| format!("rm -rf {folder}\n")).collect(),
+            // The unit is gone when a purge comes, and `systemctl disable` would not know it.
+            purged: package
+                .units
+                .iter()
+                .map(|unit| format!("rm -f /etc/systemd/system/*.wants/{unit}\n"))
+                .chain(package.purge.iter().map(|folder| format!("rm -rf {folder}\n")))
+                .collect(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use anabranch_wire::eventlog::{incident, packet as flag};
 
 use crate::layout;
+use crate::log::Medium;
 use crate::replay::{Fate, Flight, Replay, Seen};
 
 /// Packets on links that a picture has at most: about 300 bytes each.
@@ -54,7 +55,13 @@ pub fn svg(replay: &Replay, seconds: f64) -> Result<String, String> {
         seconds / clock.real().max(1e-9),
         map.height,
     );
-    for link in &replay.links {
+    // Nodes that move are near each other at one time and far apart at another.
+    let moves = |node: u32| replay.legs.iter().any(|leg| leg.node == node);
+    let fixed = replay
+        .links
+        .iter()
+        .filter(|link| link.over == Medium::Cable || (!moves(link.from) && !moves(link.to)));
+    for link in fixed {
         let ((x0, y0), (x1, y1)) = (map.places[link.from as usize], map.places[link.to as usize]);
         let _ = write!(
             text,
@@ -242,5 +249,7 @@ fn foot(text: &mut String, map: &Map, clock: &Clock) {
 }
 
 fn escape(text: &str) -> String {
+    // XML 1.0 has no way to write control characters.
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -57,7 +57,7 @@ fn every_packet_moves_once_and_what_is_lost_gets_a_cross() {
 #[test]
 fn names_are_text_and_nothing_is_loaded() {
     let mut replay = replay();
-    replay.nodes[0].name = "<script>\"&".to_owned();
+    replay.nodes[0].name = "<script>\"&\u{1}".to_owned();
     replay.run.name = "a\" onload=\"x".to_owned();
     let text = svg(&replay, 10.0).expect("it is small");
     let document = Document::parse(&text).expect("it is XML");
