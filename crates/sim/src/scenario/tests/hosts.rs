@@ -279,7 +279,7 @@ fn a_resolved_scenario_of_hosts_says_the_same_again() {
 fn what_hosts_cannot_do_is_refused_at_its_place() {
     let faults = [
         ("buffers.host.policy=pidd", "did you mean `pid`"),
-        ("buffers.host.memory=0 B", "the threshold must be 1 to 2^50"),
+        ("buffers.host.memory=0 B", "the threshold must be from 1 byte to 2^50 bytes"),
         ("buffers.host.period=0 s", "longer than 0"),
         ("buffers.host.initial=much", "does not begin with a number"),
         ("buffers.host.reports=on", "unknown word"),
@@ -310,7 +310,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
         ("transfer.background 1.interfaces=[\"wlan\"]", "`n1` has no interface `wlan`"),
         ("transfer.striped.port=0", "expected a port in 1..=65535"),
         ("transfer.striped.port=47200", "none of SET's"),
-        ("transfer.single*.port=25002", "`striped` receives on port 5002 already"),
+        ("transfer.single*.port=25002", "`striped` receives on port 25002 already"),
         ("transfer.striped.stop=40 s", "and ends at 40 s"),
         ("transfer.striped.tcp_receiver=large", "there is no TCP profile `large`"),
         ("transfer.striped.repeat={ on = \"0 s\", off = \"1 s\" }", "more than no time"),
