@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use anabranch_core::time::Instant;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
@@ -50,7 +51,9 @@ pub struct Arguments {
     /// Seed of the simulation [default: the scenario's seed]
     #[arg(long)]
     seed: Option<u64>,
-    /// End each run at this simulated time, as in "10 s" [default: the scenario's `stop`]
+    /// End each run at this simulated time, as in "10 s", if its `stop` is not earlier.
+    ///
+    /// Transfers that are cut count neither as delivered nor as failed.
     #[arg(long, value_name = "TIME")]
     until: Option<Span>,
     /// Also print metrics that are zero in every run
@@ -93,9 +96,10 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         return output::text(SCHEMA);
     }
     let Some(path) = &arguments.scenario else { return Ok(()) };
-    let until = arguments.until.map(|until| format!("stop={} s", until.0.as_secs_f64()));
-    let set: Vec<String> = arguments.set.iter().cloned().chain(until).collect();
-    let points = read(path, &set, policies)?;
+    if arguments.until.is_some_and(|until| until.0.is_zero()) {
+        return Err(Error::input("--until: expected more than 0 s"));
+    }
+    let points = read(path, &arguments.set, policies)?;
     refuse_outside(path, &points)?;
     let tables = match (&arguments.series, points.first()) {
         (Some(folder), Some((point, _))) => {
@@ -127,11 +131,11 @@ fn unwatched(arguments: &Arguments, points: &[PointWithFiles], progress: &Progre
         let runs = arguments.numbers().into_par_iter().map(|run| {
             let Plan { builder, planned } = point.scenario.plan(seed, run, files).map_err(undrawable)?;
             let mut sim = builder.build();
-            let stop = point.scenario.stop;
+            let stop = arguments.stop(&point.scenario);
             let mut shown = progress.begin(format!("run {run}{axes}"), stop);
             patience.run_and_tell(&mut sim, stop, None, |now| shown.at(now))?;
             shown.finish();
-            Ok((point.scenario.metrics(&planned, &sim), End::of(&point.scenario, &planned, &sim)))
+            Ok((arguments.metrics(&point.scenario, &planned, &sim), End::of(&point.scenario, &planned, &sim)))
         });
         let runs: Vec<(Metrics, End)> = runs.collect::<Result<_, Error>>()?;
         let (runs, ends): (Vec<Metrics>, Vec<End>) = runs.into_iter().unzip();
@@ -161,6 +165,17 @@ fn axes(point: &Point) -> String {
 }
 
 impl Arguments {
+    /// The time at which runs of a scenario end.
+    fn stop(&self, scenario: &Scenario) -> Instant {
+        self.until.map_or(scenario.stop, |until| scenario.stop.min(Instant::ZERO + until.0))
+    }
+
+    fn metrics(&self, scenario: &Scenario, planned: &Planned, sim: &Simulation) -> Metrics {
+        match self.stop(scenario) {
+            stop if stop < scenario.stop => scenario.metrics_until(planned, sim, stop.max(sim.now())),
+            _ => scenario.metrics(planned, sim),
+        }
+    }
     /// Numbers of the runs of every point.
     fn numbers(&self) -> Range<u64> {
         match self.run {
@@ -286,6 +301,10 @@ impl Verdict {
         runs: &[Metrics],
         ends: &[End],
     ) {
+        // A run that was cut on request has not failed.
+        if arguments.stop(&point.scenario) < point.scenario.stop {
+            return;
+        }
         let axes = axes(point);
         for (run, (metrics, end)) in arguments.numbers().zip(runs.iter().zip(ends)) {
             for (transfer, ending) in point.scenario.transfers.iter().zip(&end.transfers) {
@@ -347,9 +366,14 @@ fn report(
     }
     let resolved: Value =
         serde_json::from_str(&point.scenario.canonical_json()).expect("canonical JSON is JSON");
-    let (hash, root) = (point.scenario.hash(), point.scenario.root(files));
+    let (hash, mut root) = (point.scenario.hash(), point.scenario.root(files));
+    // The time is part of the identity of a run, since its results depend on it.
+    let until = arguments.until.map(|until| until.to_string());
+    if let Some(until) = &until {
+        root = root.with(["until", until]);
+    }
     for (run, metrics) in arguments.numbers().zip(runs) {
-        output::json(&json!({
+        let mut record = json!({
             "scenario": point.scenario.name,
             "params": point.axes,
             "runs": 1,
@@ -361,7 +385,11 @@ fn report(
             "version": VERSION,
             "build": BUILD,
             "metrics": of_run(metrics),
-        }))?;
+        });
+        if let Some(until) = &until {
+            record["until"] = json!(until);
+        }
+        output::json(&record)?;
     }
     Ok(())
 }
@@ -422,7 +450,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
     let mut series =
         series.map(|series| Series::attach(series, every, (&point.scenario, &planned), &mut sim));
     let progress = Progress::new(1, arguments.quiet);
-    let stop = point.scenario.stop;
+    let stop = arguments.stop(&point.scenario);
     let mut shown = progress.begin(format!("run {run}"), stop);
     let outcome = patience.run_and_tell(&mut sim, stop, series.as_mut(), |now| shown.at(now));
     said_if_interrupted(outcome, &progress)?;
@@ -439,7 +467,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles], tables: &Tables<Pat
     if let (Some(folder), Some(series)) = (folder, series) {
         series.finish(&mut sim, folder, tables)?;
     }
-    let runs = [point.scenario.metrics(&planned, &sim)];
+    let runs = [arguments.metrics(&point.scenario, &planned, &sim)];
     report(arguments, point, files, seed, &runs)?;
     let mut verdict = Verdict::default();
     verdict.judge((point, files, arguments), &runs, &[End::of(&point.scenario, &planned, &sim)]);
@@ -457,7 +485,7 @@ fn table(point: &Point, seed: u64, arguments: &Arguments, runs: &[Metrics]) -> S
         &format!("\n  {:44} {:>14} {:>12} {:>14} {:>14}  unit\n", "metric", "mean", "±95 %", "min", "max");
     // Runs can differ in their metrics: each opens its own number of subflows, for example.
     let names: Metrics = runs.iter().flatten().map(|(name, metric)| (name.clone(), *metric)).collect();
-    let is_zero = |name: &str| runs.iter().all(|run| run.get(name).is_none_or(|m| m.value == Some(0.0)));
+    let is_zero = |name: &str| runs.iter().all(|run| run.get(name).is_some_and(|m| m.value == Some(0.0)));
     let (headlines, rest): (Vec<_>, Vec<_>) = names.iter().partition(|(name, _)| is_headline(name));
     let shown = rest.into_iter().filter(|(name, _)| arguments.all || !is_zero(name));
     let shown: Vec<_> = headlines.into_iter().chain(shown).collect();
@@ -485,7 +513,8 @@ fn table(point: &Point, seed: u64, arguments: &Arguments, runs: &[Metrics]) -> S
     }
     if shown.len() < names.len() {
         let zero = names.len() - shown.len();
-        text += &format!("  {zero} more metrics are zero in every run; --all prints them\n");
+        let more = if zero == 1 { "metric is" } else { "metrics are" };
+        text += &format!("  {zero} more {more} zero in every run; --all prints them\n");
     }
     text + "\n"
 }

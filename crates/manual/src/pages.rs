@@ -128,11 +128,11 @@ const MORE: &[More] = &[
         examples: &[
             (
                 "Receive files, and announce two gateways:",
-                "anabranch node --out firmware.bin --gateways 10.0.0.1,10.0.0.2",
+                "anabranch node --out firmware.bin --key node.key --senders senders.pub --gateways 10.0.0.1=gw1.pub,10.0.0.2=gw2.pub",
             ),
             (
                 "See whether a configuration is good:",
-                "anabranch node --config /etc/anabranch/node.toml --check",
+                "anabranch node --config /etc/anabranch/node.toml --key /etc/anabranch/node.key --check",
             ),
         ],
         see_also: &["anabranch-gateway", "anabranch-push"],
@@ -143,21 +143,23 @@ const MORE: &[More] = &[
             "/etc/anabranch/gateway.toml",
             "The options of the unit anabranch-gateway.service, which gives it to --config.",
         )],
-        examples: &[("Relay to the nodes of one network:", "anabranch gateway --allow 10.1.0.0/16")],
+        examples: &[(
+            "Relay to the nodes of one network:",
+            "anabranch gateway --allow 10.1.0.0/16 --key gateway.key --senders senders.pub",
+        )],
         see_also: &["anabranch-node", "anabranch-push"],
     },
     More {
         page: "anabranch-push",
         files: &[],
         examples: &[
-            ("Deliver a file to a node:", "anabranch push firmware.bin --to node1"),
             (
-                "Through gateways of one's own choice:",
-                "anabranch push firmware.bin --to node1 --via 10.0.0.1,10.0.0.2",
+                "Deliver a file to a node:",
+                "anabranch push firmware.bin --to node1 --key sender.key --node-key node.pub",
             ),
             (
-                "Over three gateways, with keys:",
-                "anabranch push firmware.bin --to node1 --key sender.key --node-key node.pub",
+                "Through gateways of one's own choice:",
+                "anabranch push firmware.bin --to node1 --via 10.0.0.1=gw1.pub,10.0.0.2=gw2.pub --key sender.key --node-key node.pub",
             ),
         ],
         see_also: &["anabranch-node", "anabranch-gateway"],

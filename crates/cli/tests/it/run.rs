@@ -574,13 +574,23 @@ fn a_run_ends_at_the_time_that_is_asked_for() {
         (
             output.status.code(),
             record["metrics"]["transfer.file.delivered"]["mean"].as_f64(),
-            record["resolved"]["stop"].clone(),
+            record["until"].clone(),
+            record["id"].as_str().map(str::to_owned),
         )
     };
     // 20 kB take 0.16 s at 1 Mbit/s.
-    assert_eq!(until("0.1 s"), (Some(1), Some(0.0), "100 ms".into()));
-    assert_eq!(until("2 s"), (Some(0), Some(1.0), "2 s".into()));
+    let (cut, whole) = (until("0.1 s"), until("2 s"));
+    assert_eq!((cut.0, cut.1, &cut.2), (Some(0), Some(0.0), &"100 ms".into()));
+    assert_eq!((whole.0, whole.1, &whole.2), (Some(0), Some(1.0), &"2 s".into()));
+    assert_ne!(cut.3, whole.3, "the identity of a run has the time");
     assert!(refused(&[text(&path), "--until", "2"]).contains("unit"));
+    assert!(refused(&[text(&path), "--until", "0 s"]).contains("--until: expected more than 0 s"));
+    // What begins later is cut too, and no reason to refuse the scenario.
+    let (_folder, late) = scenario(&format!("{NETWORK}start = \"1 s\"\n"));
+    anabranch(&[text(&late), "--until", "0.5 s"]).assert().success().stderr("");
+    // A `stop` that is earlier remains.
+    let (_folder, short) = scenario(&format!("stop = \"10 ms\"\n{NETWORK}"));
+    anabranch(&[text(&short), "--until", "5 s"]).assert().code(1);
 }
 
 #[test]

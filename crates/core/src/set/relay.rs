@@ -102,7 +102,7 @@ enum State {
         until: Instant,
     },
     Open,
-    /// The sender has received the refusal and should close. Its further data is dropped.
+    /// The refusal was written to the sender, which should close. Its further data is dropped.
     Refused {
         deadline: Instant,
     },

@@ -117,7 +117,7 @@ pub enum Allocation {
     /// it does not exist. Each other connection gets its proportion of the pool minus its old size;
     /// the proportions include all connections. The controller has no range, and its error sum
     /// grows without bound. The pool cuts allocations that do not fit, and counts them
-    /// ([`Counters::cut`](super::Counters::cut)).
+    /// (`Counters::cut`).
     Printed,
 }
 

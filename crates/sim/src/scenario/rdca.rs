@@ -104,8 +104,7 @@ options! {
     confirm_every: OrOff<u32> = config.sender.confirm_every;
     /// Silence of the application after which the sender asks whether everything has arrived.
     tail_after: Span = config.sender.tail_after;
-    /// Least wait for the answer to a probe, more than 0; the sender also waits for at least two
-    /// round trips.
+    /// Least wait for the answer to a probe, more than 0; two round trips are added to it.
     least_wait: Span = config.sender.least_wait;
     /// Longest wait for an answer, at least `least_wait`.
     longest_wait: Span = config.sender.longest_wait;

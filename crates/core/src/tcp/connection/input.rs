@@ -165,8 +165,8 @@ impl Connection {
     }
 
     /// Second the RST, fourth the SYN, fifth the presence of an ACK (RFC 5961 sections 3.2 and
-    /// 4.2). A RST or SYN in the window that is not exact gets a challenge ACK, so that a blind
-    /// attacker cannot reset the connection.
+    /// 4.2). A RST in the window that is not exact gets a challenge ACK, and so does every SYN, so
+    /// that a blind attacker cannot reset the connection.
     #[inline]
     fn check_flags(&mut self, now: Instant, segment: &Segment) -> Check {
         if segment.flags.contains(Flags::RST) {

@@ -28,7 +28,7 @@ impl Connection {
         self.user_timeout = after.map(|after| UserTimeout { after, since });
     }
 
-    /// Starts the clock when a segment with data is sent.
+    /// Starts the clock when a segment that takes sequence numbers is sent.
     #[inline]
     pub(super) fn note_owed(&mut self, now: Instant, segment: &Segment) {
         if let Some(timeout) = &mut self.user_timeout
