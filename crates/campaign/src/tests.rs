@@ -64,6 +64,7 @@ fn flows_use_a_bottleneck_as_their_sawtooth_says() {
             let timeouts = match (controller, flows) {
                 (_, 8) => 200.0,
                 (CongestionAlgorithm::Bbr, 2) => 20.0,
+                (CongestionAlgorithm::Westwood, 2) => 4.0,
                 _ => 1.0,
             };
             assert!(case.outcome.utilisation > 0.8 * case.sawtooth.utilisation, "{case:?}");

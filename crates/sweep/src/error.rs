@@ -119,7 +119,7 @@ impl Error {
             Self::Store { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
                 Some("free space and repeat the command to resume; finished runs are kept")
             }
-            Self::Store { .. } => Some("name a folder where you may write; what is done is kept"),
+            Self::Store { .. } => Some("name a folder where you may write; finished runs are kept"),
             Self::Foreign(_) => Some("both ends must be the same version of anabranch"),
             Self::Panicked { .. } => Some(
                 "this is a fault of anabranch: please report it with the scenario; other points go on if this one is left out",

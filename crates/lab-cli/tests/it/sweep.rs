@@ -171,7 +171,7 @@ fn shards_make_what_one_process_makes_and_the_last_writes_it() {
     assert!(place.run("many", &["--dry-run", "--shard", "2/4"]).contains("shard 2/4: 5 of these"));
     for (shard, missing) in [("3/4", 14), ("1/4", 9), ("4/4", 5)] {
         let text = place.run("many", &["--shard", shard]);
-        assert!(text.contains(&format!("{missing} runs of others are missing")), "{text}");
+        assert!(text.contains(&format!("{missing} runs of other shards are missing")), "{text}");
         assert!(!place.out("many").join("table.csv").exists());
     }
     let text = place.fails("many", &["--export"], 1);
@@ -241,7 +241,7 @@ fn whoever_is_interrupted_says_so_and_goes_on() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.starts_with("interrupted: ") && text.contains("goes on from there"), "{text}");
+    assert!(text.starts_with("interrupted: ") && text.contains("repeat the command to resume"), "{text}");
     let done = place.done("out");
     assert!(0 < done && done < 6_000, "{done}");
     assert!(text.contains(&format!(" {done} runs ")), "{text}: {done}");
@@ -381,7 +381,10 @@ fn lab_run_keeps_rows_and_goes_on() {
         assert!(output.stdout.is_empty(), "{signal}");
         if signal == "-INT" {
             assert_eq!(output.status.code(), Some(130), "{said}");
-            assert!(said.starts_with("interrupted: ") && said.contains("goes on from there"), "{said}");
+            assert!(
+                said.starts_with("interrupted: ") && said.contains("repeat the command to resume"),
+                "{said}"
+            );
         }
     }
     program(&parts).assert().success();

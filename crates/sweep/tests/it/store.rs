@@ -151,7 +151,7 @@ fn a_full_disk_is_said_and_what_was_done_is_kept() {
         assert!(kept < 200, "the disk is not full");
     };
     assert!(
-        matches!(&error, Error::Store { .. }) && error.hint().is_some_and(|hint| hint.contains("make room")),
+        matches!(&error, Error::Store { .. }) && error.hint().is_some_and(|hint| hint.contains("free space")),
         "{error}"
     );
     assert_eq!(numbers(&store), (0..kept.min(100)).collect::<Vec<_>>());

@@ -68,8 +68,8 @@ fn what_is_no_capture_and_a_missing_program_are_refused() {
     fs::write(folder.path().join("empty"), "").expect("a file");
     fs::write(folder.path().join("c.pcapng"), [0x0a, 0x0d, 0x0d, 0x0a]).expect("a file");
     for (arguments, code, said) in [
-        (&["wireshark", "text"][..], 2, "text is no capture"),
-        (&["wireshark", "empty"], 2, "empty is no capture"),
+        (&["wireshark", "text"][..], 2, "text is not a capture"),
+        (&["wireshark", "empty"], 2, "empty is not a capture"),
         (&["wireshark", "nowhere"], 2, "nowhere"),
         (&["wireshark", "c.pcapng", "--with", "./nothing"], 3, "cannot start ./nothing"),
     ] {

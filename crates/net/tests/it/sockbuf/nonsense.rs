@@ -49,7 +49,8 @@ fn a_budget_smaller_than_the_least_for_each() {
     // Together they do not fit, so none of them is added.
     let sockets = [Arc::clone(&first), Arc::clone(&second), Arc::clone(&third)];
     let error = tuner.add_striped(&sockets).unwrap_err();
-    let said = format!("the least for each socket is {} octets, and the budget {}", 3 * least, 2 * least);
+    let said =
+        format!("the sockets need at least {} bytes, more than the budget of {} bytes", 3 * least, 2 * least);
     assert_eq!(error.to_string(), said);
     assert_eq!((send_buffer(&first).unwrap(), tuner.totals().sockets), (before, 0));
     // Two fit and use the whole budget; the third one is refused in both calls.
