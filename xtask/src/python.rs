@@ -201,9 +201,9 @@ pub(crate) fn packages(out: &Path) -> Result<(), Failure> {
 
 fn maturin(places: &Places, args: &[&str], out: &Path) -> Result<(), Failure> {
     let mut command = Command::new(places.program("maturin"));
-    command.args(args).arg("--quiet").arg("--out").arg(out);
+    command.args(args).arg("--out").arg(out);
     if args[0] == "build" {
-        command.args(["--compatibility", "linux", "--interpreter"]).arg(places.program("python"));
+        command.args(["--quiet", "--compatibility", "linux", "--interpreter"]).arg(places.program("python"));
     }
     command.current_dir(&places.package).env("CARGO_TARGET_DIR", &places.target);
     // xtask is started by cargo, whose variables are about xtask.

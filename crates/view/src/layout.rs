@@ -61,7 +61,7 @@ fn beside(replay: &Replay, said: &[(f64, f64)]) -> Vec<(f64, f64)> {
 /// count from 0 and need not be whole.
 type Part = Vec<(usize, f64, f64)>;
 
-/// Who is connected to whom, either way.
+/// Which nodes are connected, either way.
 struct Graph {
     /// Neighbours of each node, in order of declaration.
     neighbours: Vec<Vec<usize>>,
