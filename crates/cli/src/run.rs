@@ -170,12 +170,14 @@ impl Arguments {
         self.until.map_or(scenario.stop, |until| scenario.stop.min(Instant::ZERO + until.0))
     }
 
+    /// The metrics of a run, which may have been cut.
     fn metrics(&self, scenario: &Scenario, planned: &Planned, sim: &Simulation) -> Metrics {
         match self.stop(scenario) {
             stop if stop < scenario.stop => scenario.metrics_until(planned, sim, stop.max(sim.now())),
             _ => scenario.metrics(planned, sim),
         }
     }
+
     /// Numbers of the runs of every point.
     fn numbers(&self) -> Range<u64> {
         match self.run {

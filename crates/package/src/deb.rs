@@ -26,13 +26,7 @@ pub(crate) fn write(package: &Package, entries: &[Entry], release: &Release) -> 
 
 /// The files that dpkg reads: control, conffiles and the scripts.
 fn control(package: &Package, entries: &[Entry], release: &Release) -> Vec<Entry> {
-    let file = |name: &str, mode: u32, text: String| Entry {
-        path: format!("/{name}"),
-        mode,
-        owner: 0,
-        config: false,
-        bytes: text.into_bytes(),
-    };
+    let file = |name: &str, mode, text: String| Entry::new(format!("/{name}"), mode, text);
     let configured = entries.iter().filter(|entry| entry.config).map(|entry| format!("{}\n", entry.path));
     let mut files = vec![
         file("control", 0o644, fields(package, entries, release)),
@@ -62,8 +56,8 @@ fn control(package: &Package, entries: &[Entry], release: &Release) -> Vec<Entry
 
 /// The control file.
 fn fields(package: &Package, entries: &[Entry], release: &Release) -> String {
-    let glibc = entries.iter().filter_map(|entry| elf::glibc(&entry.bytes)).max();
-    let libraries = glibc.map(|(major, minor)| format!("libc6 (>= {major}.{minor}), libgcc-s1"));
+    let libraries =
+        elf::newest(entries).map(|(major, minor)| format!("libc6 (>= {major}.{minor}), libgcc-s1"));
     let same = package.requires.iter().map(|name| format!("{name} (= {})", release.package_version()));
     let depends: Vec<String> = libraries.into_iter().chain(same).collect();
     let depends =

@@ -4,15 +4,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Error;
+use crate::manifest::Entry;
 
 /// The newest version of glibc that a program names, as (2, 34).
 ///
 /// Names of symbol versions, such as `GLIBC_2.34`, stand as text in the section `.dynstr`. A
 /// program runs with any glibc that has the newest of them.
-pub(crate) fn glibc(program: &[u8]) -> Option<(u32, u32)> {
+fn glibc(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
     let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
     found.filter_map(|(at, _)| version(&program[at + MARK.len()..])).max()
+}
+
+/// The newest version of glibc that any of the files names.
+pub(crate) fn newest(entries: &[Entry]) -> Option<(u32, u32)> {
+    entries.iter().filter_map(|entry| glibc(&entry.bytes)).max()
 }
 
 /// The number at the start, as in `2.34` or `2.2.5`; `GLIBC_PRIVATE` has none.

@@ -103,6 +103,13 @@ pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
 }
 
+impl Entry {
+    /// A file of root's that is not configuration.
+    pub(crate) fn new(path: impl Into<String>, mode: u32, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { path: path.into(), mode, owner: 0, config: false, bytes: bytes.into() }
+    }
+}
+
 /// What the first part of `from` stands for, and the folder. The last one has an empty name.
 pub(crate) type Places<'a> = [(&'a str, &'a Path)];
 

@@ -8,16 +8,15 @@ use crate::{Error, Release, archive, elf, read, sha256};
 
 /// The bytes of the archive: one layer with the program and the libraries that it needs.
 pub(crate) fn write(image: &Image, places: &Places, release: &Release) -> Result<Vec<u8>, Error> {
-    let file = |path: String, mode: u32, bytes: Vec<u8>| Entry { path, mode, owner: 0, config: false, bytes };
     let program = located(&image.program, places);
     let entrypoint = format!("/usr/bin/{}", image.name);
-    let mut entries = vec![file(entrypoint.clone(), 0o755, read(&program)?)];
+    let mut entries = vec![Entry::new(entrypoint.clone(), 0o755, read(&program)?)];
     for library in elf::libraries(&program)? {
-        entries.push(file(library.display().to_string(), 0o755, read(&library)?));
+        entries.push(Entry::new(library.display().to_string(), 0o755, read(&library)?));
     }
     for volume in &image.volumes {
         let owner = image.user;
-        entries.push(Entry { owner, ..file(format!("{volume}/"), 0o700, Vec::new()) });
+        entries.push(Entry { owner, ..Entry::new(format!("{volume}/"), 0o700, Vec::new()) });
     }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     let layer = archive::tar("", &entries, release.date)?;
@@ -47,7 +46,7 @@ pub(crate) fn write(image: &Image, places: &Places, release: &Release) -> Result
     let mut blob = |kind: &str, bytes: Vec<u8>| {
         let digest = sha256(&bytes);
         let size = bytes.len();
-        blobs.push(file(format!("/blobs/sha256/{digest}"), 0o644, bytes));
+        blobs.push(Entry::new(format!("/blobs/sha256/{digest}"), 0o644, bytes));
         json!({
             "mediaType": format!("application/vnd.oci.image.{kind}"),
             "digest": format!("sha256:{digest}"),
@@ -75,6 +74,6 @@ pub(crate) fn write(image: &Image, places: &Places, release: &Release) -> Result
         "manifests": [manifest],
     });
     let head = [("/oci-layout", json!({ "imageLayoutVersion": "1.0.0" })), ("/index.json", index)];
-    let head = head.map(|(name, value)| file(name.to_owned(), 0o644, value.to_string().into_bytes()));
+    let head = head.map(|(name, value)| Entry::new(name, 0o644, value.to_string()));
     archive::tar("", &[&head[..], &blobs].concat(), release.date)
 }

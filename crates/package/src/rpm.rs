@@ -33,7 +33,7 @@ pub(crate) fn write(package: &Package, entries: &[Entry], release: &Release) -> 
         }
         builder.with_file_contents(entry.bytes.clone(), options).map_err(failed)?;
     }
-    if let Some((major, minor)) = entries.iter().filter_map(|entry| elf::glibc(&entry.bytes)).max() {
+    if let Some((major, minor)) = elf::newest(entries) {
         let bits = if cfg!(target_pointer_width = "64") { "(64bit)" } else { "" };
         builder.requires(Dependency::any(format!("libc.so.6(GLIBC_{major}.{minor}){bits}")));
         // Unwinding: every program of Rust links it dynamically.

@@ -141,6 +141,7 @@ fn idle(replay: &Replay, busy: u64) -> Vec<(u64, u64)> {
 /// A second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-fn escape(text: &str) -> String {
+/// Text as HTML and XML have it between tags.
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

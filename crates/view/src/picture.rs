@@ -10,6 +10,7 @@ use anabranch_wire::eventlog::{incident, packet as flag};
 
 use crate::layout;
 use crate::log::Medium;
+use crate::page;
 use crate::replay::{Fate, Flight, Replay, Seen};
 
 /// Packets on links that a picture has at most: about 300 bytes each.
@@ -251,5 +252,5 @@ fn foot(text: &mut String, map: &Map, clock: &Clock) {
 fn escape(text: &str) -> String {
     // XML 1.0 has no way to write control characters.
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    page::escape(&text).replace('"', "&quot;")
 }
