@@ -311,7 +311,7 @@ pub struct LinkSection {
     /// Files that give rate or delay over time. The trace applies to both directions, unless `back`
     /// has its own `trace`, `rate` or `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<TraceSection>,
+    pub trace: Option<Box<TraceSection>>,
     /// Capacity of the queue in front of each transmitter, without the packet in transmission.
     /// Packets are dropped when the queue is full.
     #[serde(default = "hundred_packets")]
@@ -350,7 +350,7 @@ pub struct LinkSection {
     /// Random delay that is added to `delay` for each packet.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     #[cfg_attr(feature = "schema", schemars(with = "OrOff<JitterSection>"))]
-    pub jitter: Option<JitterSection>,
+    pub jitter: Option<Box<JitterSection>>,
     /// Probability that a packet is delayed by up to `lateness`, so that later packets may overtake
     /// it.
     #[serde(default, skip_serializing_if = "is_never")]
@@ -369,15 +369,17 @@ pub struct LinkSection {
     #[serde(default = "at_once", skip_serializing_if = "is_at_once")]
     pub spacing: Span,
     /// Values that differ in the direction from `to` to `from`.
+    // Boxed as `trace` and `jitter` are: most links have none, and sweeps keep thousands of
+    // scenarios.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub back: Option<BackSection>,
+    pub back: Option<Box<BackSection>>,
 }
 
 impl LinkSection {
     /// Names of the trace files of both directions.
     pub(super) fn files(&self) -> impl Iterator<Item = &str> {
         let back = self.back.as_ref().and_then(|back| back.trace.as_ref());
-        let traces = self.trace.iter().chain(back);
+        let traces = self.trace.as_deref().into_iter().chain(back);
         let files = traces.flat_map(|trace| [&trace.mahimahi, &trace.rate, &trace.delay]);
         files.flatten().map(String::as_str)
     }

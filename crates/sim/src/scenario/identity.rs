@@ -68,6 +68,9 @@ impl Root {
     }
 }
 
+/// Bytes reserved for a resolved scenario as JSON, so that short ones are not copied as they grow.
+const USUAL_LENGTH: usize = 16 << 10;
+
 /// SHA-256 over a resolved scenario without its seed, name and description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct ScenarioDigest([u8; 32]);
@@ -82,7 +85,8 @@ impl ScenarioDigest {
             mem::take(&mut resolved.name),
             mem::take(&mut resolved.description),
         );
-        let text = serde_json::to_vec(resolved).expect("a scenario has only string keys");
+        let mut text = Vec::with_capacity(USUAL_LENGTH);
+        serde_json::to_writer(&mut text, resolved).expect("a scenario has only string keys");
         (resolved.seed, resolved.name, resolved.description) = aside;
         let mut hash = Sha256::new_with_prefix(&text);
         for (name, digest) in policies.identities_in(&text) {

@@ -155,7 +155,7 @@ impl Checker<'_> {
 
     /// Configuration and course of both directions of a link.
     fn link(&self, i: usize, section: &LinkSection) -> Checked<[(LinkConfig, Course); 2]> {
-        let course = self.course(at!["link", i], section.trace.as_ref())?;
+        let course = self.course(at!["link", i], section.trace.as_deref())?;
         let (rate, delay) = nominal(&course);
         let (Some(rate), Some(delay)) = (section.rate.map(|rate| rate.0).or(rate), section.delay.or(delay))
         else {
@@ -179,7 +179,7 @@ impl Checker<'_> {
             },
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
             arq: self.arq(at!["link", i, "arq"], section.arq)?,
-            jitter: self.jitter(at!["link", i, "jitter"], section.jitter)?,
+            jitter: self.jitter(at!["link", i, "jitter"], section.jitter.as_deref().copied())?,
             spacing: section.spacing.0,
         };
         let is_never = section.reordering.0 == 0.0;
