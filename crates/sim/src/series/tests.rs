@@ -432,3 +432,19 @@ fn flows_have_a_row_each_whatever_is_sampled() {
         .sum();
     assert!((sum - metrics["probe.all.goodput_bit_per_s"].value.unwrap()).abs() < 1e-9);
 }
+
+#[test]
+fn figures_are_written_as_display_writes_them() {
+    let written = |figure: f64| {
+        let mut text = Vec::new();
+        write_figure(&mut text, figure).expect("memory takes it");
+        String::from_utf8(text).expect("text")
+    };
+    let some =
+        [0.0, 1.0, -1.0, 0.1, -2.5, 1e-3, 9.99e-4, 1e-7, 123_456.789, 0.1 + 0.2, f64::MAX, f64::EPSILON];
+    let edges = [1e14, 1e15, 1e16, 999_999_999_999_999.9, 9_007_199_254_740_993.0, f64::INFINITY, f64::NAN];
+    let times = (0..100_000_u32).map(|i| f64::from(i) * 1e-4 + f64::from(i) * 7.3e-9);
+    for figure in some.into_iter().chain(edges).chain(times) {
+        assert_eq!(written(figure), figure.to_string());
+    }
+}
