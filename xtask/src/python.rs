@@ -196,7 +196,30 @@ pub(crate) fn packages(out: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     maturin(&places, &["build", "--profile", "slim", "--locked"], out)?;
+    tried(&places, out)?;
     maturin(&places, &["sdist"], out)
+}
+
+/// Installs the wheel of a folder in an environment of its own and runs the package's example
+/// there. Neither step finds cargo, other programs or packages of Python.
+fn tried(places: &Places, wheels: &Path) -> Result<(), Failure> {
+    let fresh = places.home.join("fresh");
+    must(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&fresh), "python3 -m venv")?;
+    let python = || {
+        let mut python = Command::new(fresh.join("bin/python"));
+        python.env_clear().env("PATH", fresh.join("bin")).current_dir(cargo::root());
+        python
+    };
+    let mut install = python();
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]);
+    must(install.arg("--find-links").arg(wheels).arg("anabranch"), "pip")?;
+    let readme = places.package.join("README.md");
+    let text = std::fs::read_to_string(&readme)
+        .map_err(|error| Failure::Job(format!("cannot read {}: {error}", readme.display())))?;
+    let example = text.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```"));
+    let (example, _) = example.ok_or_else(|| Failure::Job(format!("{} has no example", readme.display())))?;
+    println!("python: the wheel in a new environment without cargo");
+    must(python().args(["-c", example]), "the example of the wheel")
 }
 
 fn maturin(places: &Places, args: &[&str], out: &Path) -> Result<(), Failure> {

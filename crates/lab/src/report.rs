@@ -76,9 +76,9 @@ fn maps(reproductions: &[Reproduction]) -> String {
         return String::new();
     }
     format!(
-        "<section id=\"robustness\">\n<h2>In how many settings the claims hold</h2>\n<p>What a paper leaves open was drawn many times. Each \
-         bar is a claim: the share of the settings in which it is reproduced, with its 95 % interval, in which it holds in trend, and in \
-         which it does not; behind it the parameters that its number depends on most, with the share of the variance.</p>\n{}</section>\n",
+        "<section id=\"robustness\">\n<h2>In how many settings the claims hold</h2>\n<p>Parameters that a paper leaves open were drawn many times. Each \
+         bar is a claim: the shares of the settings in which it is reproduced, with its 95 % interval, in which it holds in trend, and in \
+         which it does not hold. Behind it are the parameters that affect its number most, with their shares of the variance.</p>\n{}</section>\n",
         all.concat()
     )
 }
@@ -91,9 +91,9 @@ fn header(reproductions: &[Reproduction]) -> String {
             Extent::Quick => "a quick look: few points and short runs, so that many intervals are wide",
         };
         text += &format!(
-            "<p>Every published table and figure beside ours, and a verdict for every value and claim. Version {}, seed {}, {extent}. \
-             What is judged is the protocol as it is printed; ours stands beside it and changes no verdict. Each paper says how many \
-             runs; intervals are two-sided, at 95 %.</p>\n",
+            "<p>Every published table and figure beside ours, with a verdict for every value and claim. Version {}, seed {}, {extent}. \
+             The verdicts are about the protocol as printed. Our own version stands beside it and changes no verdict. Each section \
+             states its number of runs. Intervals are two-sided, at 95 %.</p>\n",
             env!("CARGO_PKG_VERSION"),
             first.options.seed
         );
@@ -133,13 +133,15 @@ fn sentence(reproduction: &Reproduction) -> String {
         (!all.is_empty()).then(|| format!("{yes} of {} {what}", all.len()))
     };
     let is_baseline = |verdict: &Verdict| (paper.is_baseline)(&verdict.id);
+    let baselines = of(&|v| v.printed.is_some() && is_baseline(v), "numbers of the baselines");
+    let numbers = if baselines.is_some() { "other numbers" } else { "numbers" };
     let parts = [
-        of(&|v| v.printed.is_some() && is_baseline(v), "numbers of what it compares with"),
-        of(&|v| v.printed.is_some() && !is_baseline(v), "other numbers"),
+        baselines,
+        of(&|v| v.printed.is_some() && !is_baseline(v), numbers),
         of(&|v| v.printed.is_none(), "claims in words"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("<a href=\"#{0}\">{0}</a>: reproduced are {1}.", paper.id, parts.join(", "))
+    format!("<a href=\"#{0}\">{0}</a>: {1} are reproduced.", paper.id, parts.join(", "))
 }
 
 fn counts(verdicts: &[Verdict]) -> String {
@@ -168,24 +170,24 @@ fn marked(holds: Holds, text: &str) -> String {
 const KINDS: [(Holds, &str); 4] = [
     (
         Holds::Yes,
-        "The measured mean lies within the row's tolerance of the printed number, and half its interval is no wider than that. A bound \
-         is kept by the whole interval. Of a claim in words every part holds. A gain above print counts as reproduced, and is marked \
-         exceeded, only if its baseline's own row is reproduced.",
+        "The measured mean is within the row's tolerance of the printed number, and half its interval is at most the tolerance. The \
+         whole interval keeps a bound. Every part of a claim in words holds. A gain above the printed one counts as reproduced, and is \
+         marked exceeded, only if the row of its baseline is reproduced.",
     ),
     (
         Holds::Trend,
-        "The number is another, but the proposed protocol is better than what the paper compares it with, beyond doubt. Of a claim in \
-         words at least half of the parts hold: how many of how many stands beside it.",
+        "The number differs, but the proposed protocol is significantly better than the paper's baseline. At least half of the parts of a \
+         claim in words hold; their number is given.",
     ),
     (
         Holds::No,
-        "The whole interval lies outside of the tolerance, or beyond the bound. Of a claim in words fewer than half of the parts hold, \
-         whatever becomes of those that are open. The reason follows, as far as we know it.",
+        "The whole interval is outside the tolerance or beyond the bound. Fewer than half of the parts of a claim in words hold, even if \
+         all open ones did. The reason is given if we know it.",
     ),
     (
         Holds::Open,
-        "Neither: the interval is too wide or reaches the tolerance from outside, no run has come to an end, or nothing measures it. \
-         With few runs most rows fall here.",
+        "None of the others: the interval is too wide or only partly within the tolerance, no run has ended, or nothing measures the \
+         value. With few runs most rows are here.",
     ),
 ];
 
@@ -194,18 +196,18 @@ fn rules(reproductions: &[Reproduction]) -> String {
     for (holds, rule) in KINDS {
         text += &format!("<dt>{}</dt><dd>{}</dd>\n", badge(holds), escaped(rule));
     }
-    text += "</dl>\n<p>The same tolerances hold for all papers: a tenth of a printed mean, a quarter of a standard deviation or of what is \
-             the difference or quotient of two numbers, one percentage point of a delivery ratio; more or less makes no difference. A \
-             claim in words is split into parts: ✓ holds, ✗ does not, ? is open. A random part is tested by a one-sided paired t-test \
-             over the runs, that a difference is above 0; Holm&#39;s correction keeps the probability of even one false success among all tests of a paper at 5 %. A part does not \
-             hold if its interval excludes a difference of 5 % (or what it says), and is open otherwise. A row that contradicts what else the \
-             paper prints is judged by the reading that the erratum gives, and counted here as well.</p>\n\
-             <p>A mean stands as mean ± half its interval, by Student&#39;s t over the runs; ratios of two schemes are paired by run; \
-             deviations and other statistics that are no means have the jackknife&#39;s interval. A number without ± is computed, or \
-             comes from one run, or is the same in all.</p>\n";
+    text += "</dl>\n<p>All papers have the same tolerances: a tenth of a printed mean; a quarter of a standard deviation, a difference or a \
+             quotient of two numbers; one percentage point of a delivery ratio. A claim in words is split into parts: ✓ holds, ✗ does \
+             not, ? is open. For a random part, a one-sided paired t-test over the runs shows whether a difference is above 0. \
+             Holm&#39;s correction keeps the probability of any false success among all tests of a paper at 5 %. A part does not hold if \
+             its interval excludes a difference of 5 %, or the difference that it states; otherwise it is open. Where a paper contradicts \
+             itself, the row is judged by the reading that the erratum gives. These rows are counted too.</p>\n\
+             <p>A mean is given as mean ± half its interval, by Student&#39;s t over the runs. Ratios of two schemes are paired by run. \
+             Deviations and other statistics have the interval of the jackknife. A number without ± is computed, comes from one run, or \
+             is the same in all runs.</p>\n";
     if !reproductions.is_empty() {
-        text += "<p>Beside this page lie, in a folder for each paper, the pictures as SVG, their data and all tables as CSV, and the \
-                 verdicts as <code>verdicts.csv</code>. This command makes the same files again, byte for byte:</p>\n";
+        text += "<p>The folder of this page has a folder for each paper, with the pictures as SVG, their data and all tables as CSV, and \
+                 the verdicts as <code>verdicts.csv</code>. This command makes the same files again, byte for byte:</p>\n";
         text += &html::commands(&[command(reproductions)]);
     }
     text + "</section>\n"

@@ -107,7 +107,7 @@ fn the_page_has_everything_of_a_paper_and_loads_nothing() {
         "prefers-color-scheme: dark",
         "@media print",
         "Loss (%)",
-        "reproduced are 0 of 1 numbers of what it compares with, 0 of 1 claims in words.",
+        "0 of 1 numbers of the baselines, 0 of 1 claims in words are reproduced.",
         "href=\"#robustness\"",
         "href=\"#dtc-figures\"",
         "How far the &lt;claims&gt; hold",
