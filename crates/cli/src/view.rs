@@ -47,8 +47,8 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let out = arguments.out.clone().unwrap_or_else(|| arguments.log.with_extension("html"));
     let what = if is_scenario(&arguments.log) { "the scenario file" } else { "the event log" };
     check_apart([(what, arguments.log.as_path())], [("--out", out.as_path())])?;
+    let is_picture = is_picture(&out)?;
     check_writable(&out)?;
-    let is_picture = out.extension().is_some_and(|extension| extension == "svg");
     if arguments.length.is_some() && !is_picture {
         return Err(Error::input("--length is for pictures").with_hint("name one with `--out FILE.svg`"));
     }
@@ -74,6 +74,17 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     write_whole(&out, page.as_bytes())?;
     let (events, losses) = (replay.events, replay.losses.len());
     output::text(&format!("{events} events, {losses} losses: {} ({} kB)\n", out.display(), page.len() / 1000))
+}
+
+/// Whether the name of the output is that of a picture. A name such as `run.png` promises what this
+/// program does not write.
+fn is_picture(out: &Path) -> Result<bool, Error> {
+    match out.extension().map(|extension| extension.to_string_lossy().to_lowercase()).as_deref() {
+        Some("svg") => Ok(true),
+        None | Some("html" | "htm") => Ok(false),
+        Some(other) => Err(Error::input(format!("--out {}: cannot write .{other}", out.display()))
+            .with_hint("name a page .html or an animated picture .svg")),
+    }
 }
 
 /// An animated picture of the replay.
