@@ -1,8 +1,11 @@
 //! ns-3: compiles programs, and runs ns-3's TCP over its simulated bottleneck.
 
 use std::fmt::Display;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anabranch_campaign::bottleneck::Cell;
 use anabranch_testkit::debian::skipped;
@@ -18,29 +21,44 @@ const HEADER: &str = "/usr/include/ns3/internet-module.h";
 /// A C++ program of this folder that uses ns-3. Each start is one run.
 pub(super) struct Program {
     path: PathBuf,
-    _folder: TempDir,
 }
 
 impl Program {
     /// Compiles a source of this folder with these modules of ns-3. Without ns-3 or a compiler it
     /// prints that and returns `None`. The package is not installed automatically, since it is
     /// large.
+    ///
+    /// A compilation takes longer than most comparisons, so the program is kept in cargo's folder
+    /// for tests. Its name has a hash of all that it depends on.
     pub(super) fn compile(source: &str, modules: &[&str]) -> Option<Self> {
-        if !Path::new(HEADER).exists() || Command::new("g++").arg("--version").output().is_err() {
+        // Several tests use the same program.
+        static COMPILER: Mutex<()> = Mutex::new(());
+        let compiler = Command::new("g++").arg("--version").output();
+        let (true, Ok(compiler)) = (Path::new(HEADER).exists(), compiler) else {
             skipped(
                 "a check against ns-3, which is not here: apt-get install libns3-dev g++, then run this test again",
             );
             return None;
+        };
+        let file = format!("{}/tests/it/compare/{source}", env!("CARGO_MANIFEST_DIR"));
+        let mut arguments = vec!["-std=c++17".to_owned(), "-O1".to_owned(), file.clone()];
+        arguments.extend(modules.iter().map(|name| format!("-lns3-{name}")));
+        let mut hasher = DefaultHasher::new();
+        let text = fs::read(&file).expect("it is here");
+        (text, &arguments, compiler.stdout, version()).hash(&mut hasher);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = folder.join(format!("{source}-{:016x}", hasher.finish()));
+        let _one = COMPILER.lock().unwrap_or_else(PoisonError::into_inner);
+        if !path.exists() {
+            // Another process sees a whole program or none.
+            let new = TempDir::new_in(folder).expect("a folder");
+            let program = new.path().join("program");
+            let output = Command::new("g++").args(arguments).arg("-o").arg(&program).output();
+            let output = output.expect("it has just answered");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            fs::rename(program, &path).expect("the same file system");
         }
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("program");
-        let source = format!("{}/tests/it/compare/{source}", env!("CARGO_MANIFEST_DIR"));
-        let mut compiler = Command::new("g++");
-        compiler.args(["-std=c++17", "-O1", &source, "-o"]).arg(&path);
-        compiler.args(modules.iter().map(|name| format!("-lns3-{name}")));
-        let output = compiler.output().expect("it has just answered");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(Self { path, _folder: folder })
+        Some(Self { path })
     }
 
     /// Runs the program with these options, and returns its line of JSON.
