@@ -170,6 +170,8 @@ impl Session {
             }
             let used = processor_time(running.child.id()).unwrap_or_default();
             if used >= BEGUN {
+                // An interrupted laboratory finishes its current runs, which can take seconds.
+                let _ = running.child.kill();
                 return Ok(());
             }
             // Read the output, so that the command does not block.
