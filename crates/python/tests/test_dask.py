@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ import anabranch as ab
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture
-def client() -> Iterator[Client]:
+@contextmanager
+def two_workers() -> Iterator[Client]:
     """Two worker processes with a thread each."""
     cluster: Any = LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
@@ -30,11 +31,25 @@ def client() -> Iterator[Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    """A cluster for all tests that leave its workers alive: it takes seconds to start."""
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def mortal() -> Iterator[Client]:
+    """A cluster whose workers may be killed."""
+    with two_workers() as client:
+        yield client
+
+
 def pids(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
 
-def test_a_killed_worker_costs_no_row_and_doubles_none(network: ab.Scenario, client: Client, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_no_row_and_doubles_none(network: ab.Scenario, mortal: Client, tmp_path: Path) -> None:
     spec = {
         "scenario": network.set("transfer.file.bytes", "100 kB"),
         "seeds": [1, 2],
@@ -42,7 +57,7 @@ def test_a_killed_worker_costs_no_row_and_doubles_none(network: ab.Scenario, cli
         "grid": {"link.cable.loss": [0.0, 0.02, 0.1]},
     }
     local = ab.sweep(spec, jobs=1, progress=False)
-    before = pids(client)
+    before = pids(mortal)
     assert len(before) == 2
     killed: list[int] = []
     seen: list[tuple[int, int]] = []
@@ -53,9 +68,9 @@ def test_a_killed_worker_costs_no_row_and_doubles_none(network: ab.Scenario, cli
             killed.append(before[0])
             os.kill(before[0], signal.SIGKILL)
 
-    far = ab.sweep(spec, tmp_path, client=client, progress=kill)
+    far = ab.sweep(spec, tmp_path, client=mortal, progress=kill)
     assert seen[0][0] < seen[-1][0] == 900, "the worker was killed on the way"
-    assert killed[0] not in pids(client)
+    assert killed[0] not in pids(mortal)
     assert far.missing == 0
     assert far.to_ipc() == local.to_ipc()
     for result, name in ((local, "local"), (far, "far")):

@@ -20,8 +20,9 @@ def checked(place: Path, *arguments: str) -> None:
 
 
 def mypy(*files: str, place: Path) -> None:
-    # A cache that outlives the run: what has not changed is not read again.
-    cache = Path(sys.prefix) / ".mypy_cache"
+    # A cache that outlives the run: what has not changed is not read again. The package has one of
+    # its own: elsewhere mypy finds the installed copy, and the two would replace each other.
+    cache = Path(sys.prefix) / (".mypy_cache" if place == PACKAGE else ".mypy_cache_users")
     checked(place, "mypy", "--strict", "--cache-dir", str(cache), *files)
 
 
