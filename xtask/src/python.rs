@@ -212,6 +212,8 @@ fn tried(places: &Places, wheels: &Path) -> Result<(), Failure> {
     };
     let mut install = python();
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]);
+    // A source distribution would need cargo.
+    install.args(["--only-binary", ":all:"]);
     must(install.arg("--find-links").arg(wheels).arg("anabranch"), "pip")?;
     let readme = places.package.join("README.md");
     let text = std::fs::read_to_string(&readme)
@@ -219,7 +221,8 @@ fn tried(places: &Places, wheels: &Path) -> Result<(), Failure> {
     let example = text.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```"));
     let (example, _) = example.ok_or_else(|| Failure::Job(format!("{} has no example", readme.display())))?;
     println!("python: the wheel in a new environment without cargo");
-    must(python().args(["-c", example]), "the example of the wheel")
+    // Isolated: modules of the folder, of the user or of the environment are not found.
+    must(python().args(["-I", "-c", example]), "the example of the wheel")
 }
 
 fn maturin(places: &Places, args: &[&str], out: &Path) -> Result<(), Failure> {

@@ -77,13 +77,15 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
 }
 
 /// Whether the name of the output is that of a picture. A name such as `run.png` promises what this
-/// program does not write.
+/// program does not write; what follows another dot, as in `run.v2`, promises nothing.
 fn is_picture(out: &Path) -> Result<bool, Error> {
     match out.extension().map(|extension| extension.to_string_lossy().to_lowercase()).as_deref() {
         Some("svg") => Ok(true),
-        None | Some("html" | "htm") => Ok(false),
-        Some(other) => Err(Error::input(format!("--out {}: cannot write .{other}", out.display()))
+        Some(
+            other @ ("png" | "apng" | "jpg" | "jpeg" | "gif" | "webp" | "pdf" | "mp4" | "webm" | "svgz"),
+        ) => Err(Error::input(format!("--out {}: cannot write .{other}", out.display()))
             .with_hint("name a page .html or an animated picture .svg")),
+        _ => Ok(false),
     }
 }
 

@@ -77,7 +77,7 @@ fn maps(reproductions: &[Reproduction]) -> String {
     }
     format!(
         "<section id=\"robustness\">\n<h2>In how many settings the claims hold</h2>\n<p>Parameters that a paper leaves open were drawn many times. Each \
-         bar is a claim: the shares of the settings in which it is reproduced, with its 95 % interval, in which it holds in trend, and in \
+         bar is a claim: the share of the settings in which it is reproduced, with its 95 % interval, and the shares in which it holds in trend, and in \
          which it does not hold. Behind it are the parameters that affect its number most, with their shares of the variance.</p>\n{}</section>\n",
         all.concat()
     )
@@ -170,24 +170,24 @@ fn marked(holds: Holds, text: &str) -> String {
 const KINDS: [(Holds, &str); 4] = [
     (
         Holds::Yes,
-        "The measured mean is within the row's tolerance of the printed number, and half its interval is at most the tolerance. The \
-         whole interval keeps a bound. Every part of a claim in words holds. A gain above the printed one counts as reproduced, and is \
-         marked exceeded, only if the row of its baseline is reproduced.",
+        "The measured mean is within the row's tolerance of the printed number, and half its interval is at most the tolerance. For a \
+         bound, the whole interval is on the right side of it. For a claim in words, every part holds. A gain that is above the printed \
+         one by more than the tolerance is marked exceeded, and counts only if the row of its baseline is reproduced.",
     ),
     (
         Holds::Trend,
-        "The number differs, but the proposed protocol is significantly better than the paper's baseline. At least half of the parts of a \
-         claim in words hold; their number is given.",
+        "The number differs, but the proposed protocol is significantly better than the paper's baseline. For a claim in words, at \
+         least half of the parts hold; their number is given.",
     ),
     (
         Holds::No,
-        "The whole interval is outside the tolerance or beyond the bound. Fewer than half of the parts of a claim in words hold, even if \
-         all open ones did. The reason is given if we know it.",
+        "The whole interval is outside the tolerance or beyond the bound. For a claim in words, fewer than half of the parts would hold \
+         even if all open ones did. The reason is given if we know it.",
     ),
     (
         Holds::Open,
-        "None of the others: the interval is too wide or only partly within the tolerance, no run has ended, or nothing measures the \
-         value. With few runs most rows are here.",
+        "None of the others: the interval is too wide, or the mean is outside the tolerance and the interval reaches into it; or there \
+         is one run or none that ended, or nothing measures the value. With few runs most rows are here.",
     ),
 ];
 
@@ -196,11 +196,12 @@ fn rules(reproductions: &[Reproduction]) -> String {
     for (holds, rule) in KINDS {
         text += &format!("<dt>{}</dt><dd>{}</dd>\n", badge(holds), escaped(rule));
     }
-    text += "</dl>\n<p>All papers have the same tolerances: a tenth of a printed mean; a quarter of a standard deviation, a difference or a \
+    text += "</dl>\n<p>With few exceptions, the tolerances are the same: a tenth of a printed mean; a quarter of a standard deviation, a difference or a \
              quotient of two numbers; one percentage point of a delivery ratio. A claim in words is split into parts: ✓ holds, ✗ does \
              not, ? is open. For a random part, a one-sided paired t-test over the runs shows whether a difference is above 0. \
-             Holm&#39;s correction keeps the probability of any false success among all tests of a paper at 5 %. A part does not hold if \
-             its interval excludes a difference of 5 %, or the difference that it states; otherwise it is open. Where a paper contradicts \
+             Holm&#39;s correction keeps the probability of any false success among all tests of a paper at 5 % or below. A part whose \
+             test does not succeed does not hold if its interval excludes a difference of 5 %, or the difference that it states, and \
+             is open otherwise. Where a paper contradicts \
              itself, the row is judged by the reading that the erratum gives. These rows are counted too.</p>\n\
              <p>A mean is given as mean ± half its interval, by Student&#39;s t over the runs. Ratios of two schemes are paired by run. \
              Deviations and other statistics have the interval of the jackknife. A number without ± is computed, comes from one run, or \

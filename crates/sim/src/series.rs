@@ -265,7 +265,8 @@ fn write_row(out: &mut impl Write, cells: &[Cell<'_>]) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Writes a figure as [`std::fmt::Display`] does. Formatting was half the cost of series, and that
+/// Writes a figure as [`std::fmt::Display`] does, except that the last digit may differ where two
+/// texts of this length read as the same number. Formatting was half the cost of series, and that
 /// of JSON takes a fraction of the time, but writes `1.0` and `1e-7`.
 fn write_figure(out: &mut impl Write, figure: f64) -> io::Result<()> {
     if figure.trunc() == figure && figure.abs() < 1e15 {

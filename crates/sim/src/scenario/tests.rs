@@ -118,24 +118,6 @@ fn check(from: &str, to: &str, expected: Expect) {
     expected.assert_eq(&error.to_string());
 }
 
-#[test]
-fn a_default_gateway_is_next_to_an_end() {
-    let with = |next_to: &str| {
-        let far = format!(
-            "[[node]]\nname = \"far\"\nkind = \"gateway\"\n[[link]]\nfrom = \"{next_to}\"\nto = \"far\"\n\
-             rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n"
-        );
-        Source::new("far.toml", format!("{GOOD}{far}")).set("transfer.update.default_gateway=far").scenario()
-    };
-    expect![[r#"
-        --set transfer.update.default_gateway=far: neither `cn` nor `sn` has a link to `far`
-          hint: name a gateway that is next to the sender or the receiver, or use `[[route]]`"#]]
-    .assert_eq(&with("gw2").unwrap_err().to_string());
-    for end in ["cn", "sn"] {
-        assert!(with(end).is_ok(), "{end}");
-    }
-}
-
 fn check_set(assignment: &str, expected: Expect) {
     expected.assert_eq(&good().set(assignment).scenario().unwrap_err().to_string());
 }

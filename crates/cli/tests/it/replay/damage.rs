@@ -118,11 +118,12 @@ fn a_run_leaves_a_log_and_view_a_page() {
     let said = refused(&["view", &toml, "--limit", "100"]);
     assert!(said.contains("more than 100 rows") && said.contains("--from"), "{said}");
     assert!(refused(&["view", &log, "--from", "2 s", "--until", "1 s"]).contains("later than"));
-    for name in ["p.png", "p.ablog", "p.svgz"] {
+    for name in ["p.png", "p.PDF", "p.svgz"] {
         let said = refused(&["view", &log, "--out", &path(&folder, name)]);
         assert!(said.contains("cannot write .") && said.contains("hint: name a page .html"), "{said}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 3);
+    anabranch(&["view", &log, "--out", &path(&folder, "replay-0.2.0")]).assert().success();
     assert!(refused(&["run", &toml, "--events", &log, "--runs", "2"]).contains("one run"));
     assert!(refused(&["run", &toml, "--events", "/nowhere/at/all"]).contains("cannot write"));
 }

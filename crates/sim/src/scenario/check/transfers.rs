@@ -246,9 +246,6 @@ impl Checker<'_> {
         };
         let tcp = self.profile(at!["transfer", i, "tcp"], &section.tcp)?;
         let scheme = self.scheme(i, section, tcp, scenario)?;
-        if let Scheme::Set(SetSpec { default_gateway: Some(gateway), .. }) = scheme {
-            self.adjoins(i, gateway, [from, to], scenario)?;
-        }
         let receiver = match &section.tcp_receiver {
             Some(name) => self.profile(at!["transfer", i, "tcp_receiver"], name)?,
             None => tcp,
@@ -362,20 +359,6 @@ impl Checker<'_> {
         let nanos = u128::from(offset.0.as_nanos()) + u128::from(member) * u128::from(stagger.0.as_nanos());
         let offset = Duration::from_nanos((nanos % u128::from(cycle.as_nanos())) as u64);
         Ok((stop, Some(Repeat { on: on.0, off: off.0, offset })))
-    }
-
-    /// Checks that an end of a transfer has a link to its `default_gateway`: without one the key
-    /// would be ignored. Links to drawn positions and groups differ between runs.
-    fn adjoins(&self, i: usize, gateway: NodeId, ends: [NodeId; 2], scenario: &Scenario) -> Checked<()> {
-        let joins = |(_, from, to)| to == gateway && ends.contains(&from);
-        if scenario.deployment.is_some() || scenario.edges().any(joins) {
-            return Ok(());
-        }
-        let [from, to] = ends.map(|end| &*scenario.nodes[end.index()].name);
-        let message =
-            format!("neither `{from}` nor `{to}` has a link to `{}`", scenario.nodes[gateway.index()].name);
-        let hint = "name a gateway that is next to the sender or the receiver, or use `[[route]]`";
-        self.fault(at!["transfer", i, "default_gateway"], message, Some(hint))
     }
 
     fn scheme(
