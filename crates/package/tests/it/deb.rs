@@ -8,12 +8,12 @@ use std::process::Command;
 use anabranch_testkit::debian::{find_or_install, skipped};
 use anabranch_testkit::netns;
 
-use crate::{Programs, Release, said};
+use crate::{Release, said};
 
 #[test]
 fn dpkg_reads_the_packages() {
     let Some(dpkg) = find_or_install("dpkg-deb", "dpkg") else { return };
-    let release = Release::shared();
+    let release = Release::new("1.2.3", "deb");
     for (name, depends) in [("anabranch_", "libc6 (>= 2."), ("anabranch-lab_", "anabranch (= 1.2.3)")] {
         let package = release.file(name, ".deb");
         let field = |field: &str| said(Command::new(&dpkg).arg("--field").arg(&package).arg(field));
@@ -134,9 +134,7 @@ fn a_package_is_installed_used_upgraded_and_purged() {
         skipped("installing a package: the kernel mounts no overlay here");
         return;
     }
-    // Only the new version's laboratory is installed.
-    let old = Release::new("1.0.0", "deb", Programs::StandIns);
-    let new = Release::new("1.1.0", "deb", Programs::Real);
+    let [old, new] = ["1.0.0", "1.1.0"].map(|version| Release::new(version, "deb"));
     let [from, to] = [&old, &new].map(|release| release.0.path().join("out"));
     let script = format!("{ROOT}\ncat left\n");
     let output = said(&mut unshared(&script, &[&place, &from, &to, &test]));

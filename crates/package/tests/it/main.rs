@@ -1,7 +1,6 @@
 //! The packages of a release, judged by the programs that install them: dpkg, rpm, skopeo, systemd.
 //!
-//! They are made of the programs that the tests have built, so nothing is compiled for them. Where
-//! the laboratory's large programs do not run, a small program stands in for them.
+//! They are made of the programs that the tests have built, so nothing is compiled for them.
 
 mod deb;
 mod oci;
@@ -11,7 +10,6 @@ mod sbom;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use assert_cmd::prelude::*;
 use tempfile::TempDir;
@@ -33,52 +31,24 @@ fn bin() -> PathBuf {
     bin
 }
 
-/// Every format.
-const FORMATS: &str = "deb,rpm,archive,oci,sbom";
-
-/// The programs of a release.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Programs {
-    Real,
-    /// `anabranch-key` under the names of `anabranch` and `anabranch-lab`, which are four fifths of
-    /// all bytes to compress.
-    StandIns,
-}
-
 /// A release in a folder of its own.
 struct Release(TempDir);
 
 impl Release {
     /// Of this version, in these formats.
-    fn new(version: &str, formats: &str, programs: Programs) -> Self {
+    fn new(version: &str, formats: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let made = folder.path().join("made");
         let mut manual = Command::new(bin().join("anabranch-manual"));
         manual.arg("packages").arg(&made).assert().success();
-        let programs = match programs {
-            Programs::Real => bin(),
-            Programs::StandIns => stand_ins(&folder.path().join("bin")),
-        };
         let mut write = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-package"));
-        write.arg("--root").arg(root()).arg("--bin").arg(programs).arg("--made").arg(&made);
+        write.arg("--root").arg(root()).arg("--bin").arg(bin()).arg("--made").arg(&made);
         write.arg("--out").arg(folder.path().join("out"));
         write
             .args(["--version", version, "--formats", formats, "--date", "1700000000", "--level", "1"])
             .assert()
             .success();
         Self(folder)
-    }
-
-    /// Version 1.2.3 in every format with stand-ins, shared by the tests that only read it. The
-    /// last of them removes the folder, which a plain static would leave behind.
-    fn shared() -> Arc<Self> {
-        static SHARED: Mutex<Weak<Release>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.upgrade().unwrap_or_else(|| {
-            let release = Arc::new(Self::new("1.2.3", FORMATS, Programs::StandIns));
-            *shared = Arc::downgrade(&release);
-            release
-        })
     }
 
     /// The one file whose name begins and ends so.
@@ -94,18 +64,6 @@ impl Release {
     }
 }
 
-/// Fills a folder with the small programs and stand-ins for the others.
-fn stand_ins(folder: &Path) -> PathBuf {
-    fs::create_dir(folder).expect("a folder");
-    for name in ["gateway", "node", "push", "key"].map(|name| format!("anabranch-{name}")) {
-        fs::copy(bin().join(&name), folder.join(&name)).expect("it is built");
-    }
-    for name in ["anabranch", "anabranch-lab"] {
-        fs::copy(bin().join("anabranch-key"), folder.join(name)).expect("it is built");
-    }
-    folder.to_owned()
-}
-
 /// What a command prints.
 #[track_caller]
 fn said(command: &mut Command) -> String {
@@ -118,7 +76,7 @@ fn said(command: &mut Command) -> String {
 
 #[test]
 fn the_same_files_are_the_same_packages() {
-    let (a, b) = (Release::shared(), Release::new("1.2.3", FORMATS, Programs::StandIns));
+    let [a, b] = [(), ()].map(|()| Release::new("1.2.3", "deb,rpm,archive,oci,sbom"));
     let sums = |release: &Release| fs::read_to_string(release.file("SHA256SUMS", "")).expect("text");
     assert_eq!(sums(&a), sums(&b));
     // sha256sum reads the file, and finds every package as it says.
@@ -131,7 +89,7 @@ fn the_same_files_are_the_same_packages() {
 
 #[test]
 fn an_archive_has_everything_below_one_folder() {
-    let release = Release::shared();
+    let release = Release::new("1.2.3", "archive");
     let archive = release.file("anabranch-lab-1.2.3", ".tar.gz");
     let listed = said(Command::new("tar").arg("-tzf").arg(archive));
     assert!(listed.lines().all(|line| line.starts_with("anabranch-lab-1.2.3/")), "{listed}");

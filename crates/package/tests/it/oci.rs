@@ -11,7 +11,7 @@ use crate::{Release, said};
 
 #[test]
 fn skopeo_reads_the_image_and_its_program_runs() {
-    let release = Release::shared();
+    let release = Release::new("1.2.3", "oci");
     let image = release.file("anabranch-gateway-1.2.3", ".oci.tar");
     let folder = tempfile::tempdir().expect("a folder");
     let (layout, layer) = (folder.path().join("layout"), folder.path().join("layer"));

@@ -10,7 +10,7 @@ use crate::{Release, said};
 #[test]
 fn rpm_reads_and_installs_the_packages() {
     let Some(rpm) = find_or_install("rpm", "rpm") else { return };
-    let release = Release::shared();
+    let release = Release::new("1.2.3", "rpm");
     let small = release.file("anabranch-1.2.3", ".rpm");
     let lab = release.file("anabranch-lab-1.2.3", ".rpm");
     let query =
