@@ -10,6 +10,9 @@ use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// The package's own page, whose example is run with a wheel.
+const README: &str = include_str!("../../crates/python/README.md");
+
 /// What is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Package {
@@ -201,7 +204,8 @@ pub(crate) fn packages(out: &Path) -> Result<(), Failure> {
 }
 
 /// Installs the wheel of a folder in an environment of its own and runs the package's example
-/// there. Neither step finds cargo, other programs or packages of Python.
+/// there, on a scenario of the repository. Neither step finds cargo, other programs or packages of
+/// Python.
 fn tried(places: &Places, wheels: &Path) -> Result<(), Failure> {
     let fresh = places.home.join("fresh");
     must(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&fresh), "python3 -m venv")?;
@@ -215,11 +219,8 @@ fn tried(places: &Places, wheels: &Path) -> Result<(), Failure> {
     // A source distribution would need cargo.
     install.args(["--only-binary", ":all:"]);
     must(install.arg("--find-links").arg(wheels).arg("anabranch"), "pip")?;
-    let readme = places.package.join("README.md");
-    let text = std::fs::read_to_string(&readme)
-        .map_err(|error| Failure::Job(format!("cannot read {}: {error}", readme.display())))?;
-    let example = text.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```"));
-    let (example, _) = example.ok_or_else(|| Failure::Job(format!("{} has no example", readme.display())))?;
+    let example = README.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```"));
+    let (example, _) = example.ok_or_else(|| Failure::Job("the package's README has no example".into()))?;
     println!("python: the wheel in a new environment without cargo");
     // Isolated: modules of the folder, of the user or of the environment are not found.
     must(python().args(["-I", "-c", example]), "the example of the wheel")

@@ -196,13 +196,13 @@ fn rules(reproductions: &[Reproduction]) -> String {
     for (holds, rule) in KINDS {
         text += &format!("<dt>{}</dt><dd>{}</dd>\n", badge(holds), escaped(rule));
     }
-    text += "</dl>\n<p>With few exceptions, the tolerances are the same: a tenth of a printed mean; a quarter of a standard deviation, a difference or a \
-             quotient of two numbers; one percentage point of a delivery ratio. A claim in words is split into parts: ✓ holds, ✗ does \
-             not, ? is open. For a random part, a one-sided paired t-test over the runs shows whether a difference is above 0. \
-             Holm&#39;s correction keeps the probability of any false success among all tests of a paper at 5 % or below. A part whose \
-             test does not succeed does not hold if its interval excludes a difference of 5 %, or the difference that it states, and \
-             is open otherwise. Where a paper contradicts \
-             itself, the row is judged by the reading that the erratum gives. These rows are counted too.</p>\n\
+    text += "</dl>\n<p>With few exceptions, the tolerances are the same: a tenth of a printed mean; a quarter of a standard deviation, a \
+             difference or a quotient of two numbers; one percentage point of a delivery ratio. A claim in words is split into parts: \
+             ✓ holds, ✗ does not, ? is open. For a random part, a one-sided paired t-test over the runs shows whether a difference is above 0. \
+             Holm&#39;s correction keeps the probability of any false success among all tests of a paper at 5 % or below. If \
+             the test does not succeed, the part does not hold where its interval excludes a difference of 5 %, or the difference that \
+             it states, and is open otherwise. Where a paper contradicts itself, the row is judged by the reading that the erratum \
+             gives. These rows are counted too.</p>\n\
              <p>A mean is given as mean ± half its interval, by Student&#39;s t over the runs. Ratios of two schemes are paired by run. \
              Deviations and other statistics have the interval of the jackknife. A number without ± is computed, comes from one run, or \
              is the same in all runs.</p>\n";

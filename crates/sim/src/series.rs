@@ -269,7 +269,7 @@ fn write_row(out: &mut impl Write, cells: &[Cell<'_>]) -> io::Result<()> {
 /// texts of this length read as the same number. Formatting was half the cost of series, and that
 /// of JSON takes a fraction of the time, but writes `1.0` and `1e-7`.
 fn write_figure(out: &mut impl Write, figure: f64) -> io::Result<()> {
-    if figure.trunc() == figure && figure.abs() < 1e15 {
+    if figure.fract() == 0.0 && figure.abs() < 1e15 {
         Ok(serde_json::to_writer(out, &(figure as i64))?)
     } else if (1e-3..1e15).contains(&figure.abs()) {
         Ok(serde_json::to_writer(out, &figure)?)

@@ -447,4 +447,9 @@ fn figures_are_written_as_display_writes_them() {
     for figure in some.into_iter().chain(edges).chain(times) {
         assert_eq!(written(figure), figure.to_string());
     }
+    // The shortest text is not the only one for these, and zero loses its sign.
+    let ties = [8_388_608.0 + 1.0 / 1_024.0, 562_949_953_421_312.0 + 0.25, 8.0 + 1.0 / 65_536.0];
+    for figure in ties.into_iter().chain([-0.0]) {
+        assert_eq!(written(figure).parse(), Ok(figure));
+    }
 }

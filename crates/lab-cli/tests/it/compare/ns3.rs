@@ -29,7 +29,8 @@ impl Program {
     /// large.
     ///
     /// A compilation takes longer than most comparisons, so the program is kept in cargo's folder
-    /// for tests. Its name has a hash of all that it depends on.
+    /// for tests. Its name has a hash of its source and of the versions of g++ and ns-3; a source
+    /// has no header of its own here.
     pub(super) fn compile(source: &str, modules: &[&str]) -> Option<Self> {
         // Several tests use the same program.
         static COMPILER: Mutex<()> = Mutex::new(());
