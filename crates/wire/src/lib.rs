@@ -34,6 +34,7 @@ pub mod ieee802154;
 #[cfg(feature = "ip")]
 pub mod ip;
 pub mod mptcp;
+pub mod prefix;
 pub mod rdca;
 mod reader;
 #[cfg(feature = "ip")]

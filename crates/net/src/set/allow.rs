@@ -1,9 +1,11 @@
 //! Relay rules of a gateway: prefixes and ports. A destination that no rule permits is forbidden.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+
+use anabranch_wire::prefix::{Prefix, PrefixError};
 
 use super::NODE_PORT;
 
@@ -12,8 +14,7 @@ use super::NODE_PORT;
 /// ports, the rule permits [`NODE_PORT`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allow {
-    address: IpAddr,
-    length: u8,
+    prefix: Prefix,
     ports: RangeInclusive<u16>,
 }
 
@@ -23,21 +24,8 @@ impl Allow {
     pub fn permits(&self, to: SocketAddr) -> bool {
         let ip = to.ip().to_canonical();
         let somebody = !ip.is_unspecified() && !ip.is_multicast();
-        let inside = match (self.address, ip) {
-            (IpAddr::V4(prefix), IpAddr::V4(ip)) => {
-                same(u128::from(prefix.to_bits()), u128::from(ip.to_bits()), 32, self.length)
-            }
-            (IpAddr::V6(prefix), IpAddr::V6(ip)) => same(prefix.to_bits(), ip.to_bits(), 128, self.length),
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        };
-        somebody && inside && self.ports.contains(&to.port())
+        somebody && self.prefix.contains(ip) && self.ports.contains(&to.port())
     }
-}
-
-/// True if the first `length` of `width` bits are equal.
-fn same(a: u128, b: u128, width: u32, length: u8) -> bool {
-    let rest = width - u32::from(length).min(width);
-    (a ^ b).checked_shr(rest).is_none_or(|differing| differing == 0)
 }
 
 /// A rule that cannot be parsed.
@@ -47,45 +35,31 @@ fn same(a: u128, b: u128, width: u32, length: u8) -> bool {
 )]
 pub struct BadAllow {
     text: String,
-    what: &'static str,
+    what: String,
 }
 
 impl FromStr for Allow {
     type Err = BadAllow;
 
     fn from_str(text: &str) -> Result<Self, BadAllow> {
-        let bad = |what| BadAllow { text: text.to_owned(), what };
-        let (prefix, ports) = split(text).ok_or_else(|| bad("a bracket is missing"))?;
-        let (address, length) = match prefix.split_once('/') {
-            None => (prefix, None),
-            Some((address, length)) => (address, Some(length)),
+        let bad = |what: &dyn fmt::Display| BadAllow { text: text.to_owned(), what: what.to_string() };
+        let (prefix, ports) = split(text).ok_or_else(|| bad(&"a bracket is missing"))?;
+        let bare = match prefix.strip_prefix('[') {
+            None => prefix.to_owned(),
+            Some(rest) => rest.replacen(']', "", 1),
         };
-        let address: IpAddr = address
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .parse()
-            .map_err(|_| bad("invalid address"))?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let length = match length {
-            None => most,
-            Some(length) => {
-                length.parse().ok().filter(|n| *n <= most).ok_or_else(|| bad("invalid prefix length"))?
-            }
-        };
-        if !within(address, length, most) {
-            return Err(bad("the address has bits set beyond the prefix"));
-        }
+        let prefix = bare.parse().map_err(|error: PrefixError| bad(&error))?;
         let ports = match ports {
             None => NODE_PORT..=NODE_PORT,
             Some(ports) => {
                 let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
                 match (first.parse(), last.parse()) {
                     (Ok(first), Ok(last)) if first <= last && first > 0 => first..=last,
-                    _ => return Err(bad("invalid ports")),
+                    _ => return Err(bad(&"invalid ports")),
                 }
             }
         };
-        Ok(Self { address, length, ports })
+        Ok(Self { prefix, ports })
     }
 }
 
@@ -108,23 +82,12 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
     })
 }
 
-/// True if no bit of the address lies past the prefix. A rule with such bits would not match what
-/// its author probably meant.
-fn within(address: IpAddr, length: u8, width: u8) -> bool {
-    let bits = match address {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()),
-        IpAddr::V6(ip) => ip.to_bits(),
-    };
-    let rest = u32::from(width - length);
-    rest >= 128 && bits == 0 || rest < 128 && bits & ((1 << rest) - 1) == 0
-}
-
 impl fmt::Display for Allow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, length, ports } = self;
-        match address {
-            IpAddr::V4(ip) => write!(f, "{ip}/{length}")?,
-            IpAddr::V6(ip) => write!(f, "[{ip}/{length}]")?,
+        let Self { prefix, ports } = self;
+        match prefix.is_ipv4() {
+            true => write!(f, "{prefix}")?,
+            false => write!(f, "[{prefix}]")?,
         }
         match ports.start() == ports.end() {
             true => write!(f, ":{}", ports.start()),
