@@ -10,7 +10,7 @@ use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::say;
 use anabranch_emu::driver::Late;
 use anabranch_emu::interrupt::Interrupt;
-use anabranch_emu::{Ended, Ends, Report};
+use anabranch_emu::{Ended, Ends, Outcome, Output, Report};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::identity::{BUILD, VERSION};
 use anabranch_sim::scenario::record::Metrics;
@@ -37,6 +37,9 @@ pub struct Arguments {
     /// Stop after this time, as in "90 s" [default: the scenario's `stop`]
     #[arg(long = "for", value_name = "DURATION", value_parser = Span::positive)]
     duration: Option<Duration>,
+    /// Command at a TUN end, in place of the scenario's `[emulation] run`; may be repeated
+    #[arg(long, value_name = "NODE: COMMAND")]
+    run: Vec<String>,
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
@@ -47,7 +50,12 @@ pub struct Arguments {
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let path = &arguments.scenario;
-    let points = run::read(path, &arguments.set, policies)?;
+    let mut set = arguments.set.clone();
+    if !arguments.run.is_empty() {
+        // JSON's strings are TOML's.
+        set.push(format!("emulation.run={}", json!(arguments.run)));
+    }
+    let points = run::read(path, &set, policies)?;
     let [(point, files)] = &points[..] else {
         let message = format!("{}: a sweep of {} points cannot be emulated", path.display(), points.len());
         return Err(Error::input(message).with_hint("set its axes with --set, or remove `[sweep]`"));
@@ -64,8 +72,8 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let interrupt = Interrupt::catch().map_err(|error| failed(path, anabranch_emu::Error::Wait(error)))?;
     let ends = Ends::open(scenario).map_err(|error| failed(path, error))?;
     for end in ends.iter() {
-        let place = end.tun.netns.as_ref().map_or(String::new(), |name| format!(" in namespace `{name}`"));
-        say!("`{}` is {} on device `{}`{place}", end.name, end.address, end.tun.device);
+        let place = end.netns.as_ref().map_or(String::new(), |name| format!(" in namespace `{name}`"));
+        say!("`{}` is {} on device `{}`{place}", end.name, end.address, end.device);
     }
     say!("running; Ctrl-C ends it");
 
@@ -82,7 +90,8 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         let at = figure(at.as_secs_f64());
         say!("warning: at {at} s events came {lag} ms late; the limit is {limit} ms");
     };
-    let report = ends.run(&mut sim, &interrupt, scenario.emulation, stop, warn);
+    let output = if arguments.json { Output::Stderr } else { Output::Stdout };
+    let report = ends.run(&mut sim, scenario, (&interrupt, stop, output), warn);
     if let Some(path) = pcap {
         let capture = sim.take_observer::<Capture<BufWriter<File>>>().expect("it was attached above");
         let mut out = capture.finish().map_err(|error| events::unfinished(path, &error))?;
@@ -91,6 +100,11 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let report = report.map_err(|error| failed(path, error))?;
     print(arguments, scenario, seed, &ends, &report, &scenario.metrics_until(&planned, &sim, sim.now()))?;
     match report.ended {
+        Ended::Commands => outcome(&report.commands),
+        Ended::Stop if !report.commands.is_empty() => {
+            Err(Error::job(format!("the commands had not ended after {} s", figure(stop.as_secs_f64())))
+                .with_hint("raise `stop`, or give more time with --for"))
+        }
         Ended::Stop => Ok(()),
         Ended::Interrupted => Err(Error::Interrupted),
         Ended::Late => {
@@ -100,6 +114,14 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
             Err(Error::job(message).with_hint(hint))
         }
     }
+}
+
+/// The result of the commands: the first that has failed, of those that were waited for.
+fn outcome(commands: &[Outcome]) -> Result<(), Error> {
+    let failed = |background| commands.iter().find(|one| one.background == background && one.has_failed());
+    let Some(first) = failed(false).or_else(|| failed(true)) else { return Ok(()) };
+    let message = format!("`{}: {}` ended with exit code {}", first.node, first.command, first.code);
+    Err(Error::Command { message, code: u8::try_from(first.code).unwrap_or(1) })
 }
 
 fn failed(path: &Path, error: anabranch_emu::Error) -> Error {
@@ -146,8 +168,8 @@ fn print(
         json!({
             "node": end.name,
             "address": end.address,
-            "device": end.tun.device,
-            "netns": end.tun.netns,
+            "device": end.device,
+            "netns": end.netns,
             "traffic": traffic,
         })
     });
@@ -163,6 +185,7 @@ fn print(
         "elapsed_s": report.elapsed.as_secs_f64(),
         "ends": places.collect::<Vec<_>>(),
         "lag": report.lag,
+        "commands": report.commands,
         "metrics": run::of_run(metrics),
     }))
 }

@@ -30,6 +30,13 @@ pub enum Error {
         /// What the user can do about it.
         hint: Option<String>,
     },
+    /// A command that the user has named failed: its exit code.
+    Command {
+        /// What failed.
+        message: String,
+        /// The exit code, not 0.
+        code: u8,
+    },
     /// Interrupted by the user: exit code 130.
     Interrupted,
     /// The reader of standard output has closed it, as `head` does: exit code 0.
@@ -58,7 +65,7 @@ impl Error {
             Self::Job { message, .. } => Self::Job { message, hint: Some(text.into()) },
             Self::Input { message, .. } => Self::Input { message, hint: Some(text.into()) },
             Self::Missing { message, .. } => Self::Missing { message, hint: Some(text.into()) },
-            Self::Interrupted | Self::Pipe => self,
+            Self::Command { .. } | Self::Interrupted | Self::Pipe => self,
         }
     }
 
@@ -79,6 +86,7 @@ impl Error {
             Self::Job { message, hint } | Self::Input { message, hint } | Self::Missing { message, hint } => {
                 (message, hint.as_deref())
             }
+            Self::Command { message, .. } => (message, None),
             Self::Interrupted => ("interrupted", None),
             Self::Pipe => ("the reader of the output has closed it", None),
         }
@@ -90,6 +98,7 @@ impl Error {
             Self::Job { .. } => 1,
             Self::Input { .. } => 2,
             Self::Missing { .. } => 3,
+            Self::Command { code, .. } => *code,
             Self::Interrupted => 130,
             Self::Pipe => 0,
         }
@@ -103,6 +112,7 @@ impl fmt::Display for Error {
                 write!(f, "error: {message}")?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n  hint: {hint}"))
             }
+            Self::Command { message, .. } => write!(f, "error: {message}"),
             Self::Interrupted | Self::Pipe => Ok(()),
         }
     }

@@ -1,14 +1,12 @@
 //! TUN devices and network namespaces. Devices are created through `/dev/net/tun`. The program `ip`
 //! (iproute2) does the remaining set-up, before the first packet and after the last.
 
-use std::ffi::OsStr;
 use std::fmt;
+use std::fmt::Write;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anabranch_sim::address::address_of;
 use anabranch_sim::network::Fragmentation;
@@ -18,9 +16,9 @@ use anabranch_sim::scenario::emulation::TunSpec;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::error::Error;
+use crate::ingress::Hosts;
+use crate::namespace::{Namespace, ip, ip_batch};
 
-/// Where `ip netns` stores the names of namespaces.
-const NAMESPACES: &str = "/run/netns";
 /// Smallest MTU with which Linux speaks IPv6 (RFC 8200 section 5).
 const SMALLEST_V6_MTU: u32 = 1280;
 /// Largest MTU of a TUN device.
@@ -34,10 +32,11 @@ pub struct Ends {
     pub(crate) ends: Vec<End>,
     _namespaces: Vec<Namespace>,
     pub(crate) ip: IpVersion,
-    pub(crate) nodes: u32,
+    pub(crate) hosts: Hosts,
 }
 
-/// A TUN device, and the node that the kernel represents through it.
+/// A TUN device, and the node that the kernel represents through it. A node between links and a
+/// radio may have two.
 pub struct End {
     /// The node.
     pub node: NodeId,
@@ -45,33 +44,61 @@ pub struct End {
     pub name: String,
     /// Address of the node, which the device has.
     pub address: IpAddr,
-    /// Description of the device.
-    pub tun: TunSpec,
-    device: SyncDevice,
+    /// Name of the device.
+    pub device: String,
+    /// Network namespace of the device; `None` is that of the program.
+    pub netns: Option<String>,
+    side: Side,
+    tun: SyncDevice,
+}
+
+/// The nodes whose packets a device carries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Side {
+    All,
+    /// Those of which this is true, by index.
+    Some(Vec<bool>),
+}
+
+impl Side {
+    fn has(&self, node: NodeId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(has) => has.get(node.index()).copied().unwrap_or_default(),
+        }
+    }
 }
 
 impl Ends {
     /// Creates the devices and namespaces of a scenario. On error, everything created is removed.
     pub fn open(scenario: &Scenario) -> Result<Self, Error> {
-        let nodes = u32::try_from(scenario.nodes.len()).expect("a node is known by 32 bits");
+        let hosts = Hosts::new(scenario);
         let mut namespaces = Vec::new();
-        let mut ends = Vec::new();
+        let mut ends: Vec<End> = Vec::new();
         for (i, spec) in scenario.nodes.iter().enumerate() {
             let Some(tun) = &spec.tun else { continue };
             let node = NodeId(i as u32);
-            let device = create(i, tun)?;
             if let Some(name) = &tun.netns {
                 namespaces.extend(Namespace::ensure(name)?);
-                move_to(i, tun, name)?;
             }
-            let address = address_of(scenario.network.ip, node);
-            set_up(tun, address, prefix_len(scenario.network.ip, nodes), mtu(scenario, node))?;
-            ends.push(End { node, name: spec.name.clone(), address, tun: tun.clone(), device });
+            for (device, side) in devices(scenario, tun) {
+                let end = End {
+                    node,
+                    name: spec.name.clone(),
+                    address: address_of(scenario.network.ip, node),
+                    netns: tun.netns.clone(),
+                    tun: create(ends.len(), &device, tun.netns.as_deref())?,
+                    device,
+                    side,
+                };
+                end.set_up(scenario, &hosts)?;
+                ends.push(end);
+            }
         }
         if ends.is_empty() {
             return Err(Error::NoEnds);
         }
-        Ok(Self { ends, _namespaces: namespaces, ip: scenario.network.ip, nodes })
+        Ok(Self { ends, _namespaces: namespaces, ip: scenario.network.ip, hosts })
     }
 
     /// The devices, in the order of their nodes.
@@ -80,54 +107,103 @@ impl Ends {
     }
 }
 
+/// The devices of a node, each with the nodes whose packets it carries.
+fn devices(scenario: &Scenario, tun: &TunSpec) -> Vec<(String, Side)> {
+    let Some(radio) = &tun.radio_device else { return vec![(tun.device.clone(), Side::All)] };
+    let linked = (0..scenario.nodes.len()).map(|i| scenario.has_link(NodeId(i as u32)));
+    let (linked, on_radio_only): (Vec<_>, Vec<_>) = linked.map(|linked| (linked, !linked)).unzip();
+    vec![(tun.device.clone(), Side::Some(linked)), (radio.clone(), Side::Some(on_radio_only))]
+}
+
 impl End {
     /// The next packet of the kernel; `None` if there is none now.
     pub(crate) fn receive<'b>(&self, buffer: &'b mut [u8]) -> Result<Option<&'b [u8]>, Error> {
-        match self.device.recv(buffer) {
+        match self.tun.recv(buffer) {
             Ok(len) => Ok(buffer.get(..len)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-            Err(_) => Err(Error::Gone(self.tun.device.clone())),
+            Err(_) => Err(Error::Gone(self.device.clone())),
         }
     }
 
     /// Passes a packet to the kernel. Returns false if the kernel does not accept it, for example
     /// while the device is down.
     pub(crate) fn send(&self, packet: &[u8]) -> bool {
-        self.device.send(packet).is_ok()
+        self.tun.send(packet).is_ok()
+    }
+
+    /// Whether the device carries the packets of `node` to `self.node`.
+    pub(crate) fn takes(&self, node: NodeId) -> bool {
+        self.side.has(node)
+    }
+
+    fn set_up(&self, scenario: &Scenario, hosts: &Hosts) -> Result<(), Error> {
+        let device = self.device.as_str();
+        let netns = self.netns.as_deref();
+        let of_netns = || netns.iter().flat_map(|name| ["-n", name]);
+        // No link-local address: with one, the kernel would talk to neighbours and routers that do
+        // not exist. A kernel without IPv6 has none anyway.
+        let quiet = ip(of_netns().chain(["link", "set", "dev", device, "addrgenmode", "none"]));
+        if self.address.is_ipv6() {
+            quiet?;
+        }
+        let mtu = mtu(scenario, self.node, &self.side);
+        let nodes = scenario.nodes.len() as u32;
+        let address = self.address;
+        // The device of links has the prefix of all nodes, a second one the routes to its nodes.
+        let second = self.side.clone() != Side::All && !self.side.has(self.node);
+        let whole = if address.is_ipv6() { 128 } else { 32 };
+        let length = if second { whole } else { prefix_len(scenario.network.ip, nodes) };
+        // Without duplicate address detection, the address is usable at once.
+        let nodad = if address.is_ipv6() { " nodad" } else { "" };
+        let mut commands = format!(
+            "link set dev {device} mtu {mtu}\naddress add {address}/{length} dev {device}{nodad}\nlink set dev {device} up\n"
+        );
+        if second {
+            for node in (0..nodes).map(NodeId).filter(|node| self.side.has(*node)) {
+                let to = address_of(scenario.network.ip, node);
+                let _ = writeln!(commands, "route add {to}/{whole} dev {device}");
+            }
+        }
+        let others = hosts.iter().filter(|(_, node)| *node != self.node && self.side.has(*node));
+        for (prefix, _) in others {
+            let _ = writeln!(commands, "route add {prefix} dev {device}");
+        }
+        ip_batch(netns, &commands)
     }
 }
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, name, address, tun, device: _ } = self;
-        f.debug_tuple("End").field(node).field(name).field(address).field(tun).finish()
+        let Self { node, name, address, device, netns, side, tun: _ } = self;
+        f.debug_tuple("End")
+            .field(node)
+            .field(name)
+            .field(address)
+            .field(device)
+            .field(netns)
+            .field(side)
+            .finish()
     }
 }
 
 impl AsFd for End {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.device.as_fd()
+        self.tun.as_fd()
     }
 }
 
-/// Initial name of a device that will move to another namespace: unique among the devices of this
-/// program in the current namespace.
-fn first_name(i: usize, tun: &TunSpec) -> String {
-    match tun.netns {
-        None => tun.device.clone(),
-        Some(_) => format!("ab{:x}n{i:x}", std::process::id()),
-    }
-}
-
-fn create(i: usize, tun: &TunSpec) -> Result<SyncDevice, Error> {
-    let name = first_name(i, tun);
+/// Creates device number `i`, in its namespace.
+fn create(i: usize, device: &str, netns: Option<&str>) -> Result<SyncDevice, Error> {
+    // A device that will move to another namespace has a first name that is unique among the
+    // devices of this program in the current one.
+    let name = netns.map_or_else(|| device.to_owned(), |_| format!("ab{:x}n{i:x}", std::process::id()));
     // The kernel would attach to an existing persistent device with all of its settings.
     if Path::new("/sys/class/net").join(&name).exists() {
         return Err(Error::DeviceExists(name));
     }
     let made = DeviceBuilder::new().name(&name).enable(false).build_sync();
-    let device = made.map_err(|error| match error.kind() {
+    let tun = made.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => {
             let doing = "make a TUN device".to_owned();
             Error::Privilege { doing, reason: error.to_string() }
@@ -137,43 +213,18 @@ fn create(i: usize, tun: &TunSpec) -> Result<SyncDevice, Error> {
         _ if matches!(error.raw_os_error(), Some(6 | 19)) => Error::NoTun(error),
         _ => Error::Setup { doing: format!("make the TUN device `{name}`"), reason: error.to_string() },
     })?;
-    device.set_nonblocking(true).map_err(Error::Wait)?;
-    Ok(device)
-}
-
-fn move_to(i: usize, tun: &TunSpec, netns: &str) -> Result<(), Error> {
-    let name = first_name(i, tun);
-    ip(["link", "set", "dev", &name, "netns", netns])?;
-    let renamed = ip(["-n", netns, "link", "set", "dev", &name, "name", &tun.device]);
-    renamed.map_err(|error| match error {
-        Error::Setup { reason, .. } if reason.contains("File exists") => {
-            Error::DeviceExists(tun.device.clone())
-        }
-        other => other,
-    })
-}
-
-fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<(), Error> {
-    let inside = |arguments: &[&str]| {
-        let netns = tun.netns.iter().flat_map(|name| ["-n", name.as_str()]);
-        ip(netns.chain(arguments.iter().copied()))
-    };
-    let device = tun.device.as_str();
-    // No link-local address: with one, the kernel would talk to neighbours and routers that do not
-    // exist. A kernel without IPv6 has none anyway.
-    let quiet = inside(&["link", "set", "dev", device, "addrgenmode", "none"]);
-    if address.is_ipv6() {
-        quiet?;
+    tun.set_nonblocking(true).map_err(Error::Wait)?;
+    if let Some(netns) = netns {
+        ip(["link", "set", "dev", &name, "netns", netns])?;
+        let renamed = ip(["-n", netns, "link", "set", "dev", &name, "name", device]);
+        renamed.map_err(|error| match error {
+            Error::Setup { reason, .. } if reason.contains("File exists") => {
+                Error::DeviceExists(device.to_owned())
+            }
+            other => other,
+        })?;
     }
-    inside(&["link", "set", "dev", device, "mtu", &mtu.to_string()])?;
-    let address = format!("{address}/{prefix_len}");
-    let mut add = vec!["address", "add", &address, "dev", device];
-    if address.contains(':') {
-        // Without duplicate address detection, the address is usable at once.
-        add.push("nodad");
-    }
-    inside(&add)?;
-    inside(&["link", "set", "dev", device, "up"])
+    Ok(tun)
 }
 
 /// The prefix that covers all nodes: a /64 in IPv6. In IPv4 the smallest possible one, since
@@ -185,71 +236,24 @@ fn prefix_len(ip: IpVersion, nodes: u32) -> u8 {
     }
 }
 
-/// The largest packet that the first link accepts. If routers must not fragment, the largest packet
-/// that all links accept, because nothing tells the kernel that a packet is too big.
-fn mtu(scenario: &Scenario, node: NodeId) -> u32 {
-    let all = scenario.network.fragmentation == Fragmentation::Forbidden;
-    let links = scenario.links.iter().filter(|link| all || link.from == node);
+/// The largest packet that the first hop accepts, over links or over the radio. If routers must not
+/// fragment IPv4, the largest packet that all links accept, because the network sends no ICMP then.
+fn mtu(scenario: &Scenario, node: NodeId, side: &Side) -> u32 {
+    let ip = scenario.network.ip;
+    let all = ip == IpVersion::V4 && scenario.network.fragmentation == Fragmentation::Forbidden;
+    let (over_links, over_radio) = match side {
+        Side::All => (true, scenario.is_on_air(node)),
+        Side::Some(has) => (has[node.index()], !has[node.index()]),
+    };
+    let links = scenario.links.iter().filter(|link| over_links && (all || link.from == node));
     let least = links.map(|link| link.config.mtu).min().unwrap_or(LARGEST_MTU).min(LARGEST_MTU);
     // Routers do not fragment packets that go over the air.
-    let least = scenario.radio.iter().fold(least, |least, radio| least.min(radio.channel.mtu()));
-    match scenario.network.ip {
+    let radio = scenario.radio.iter().filter(|_| over_radio);
+    let least = radio.fold(least, |least, radio| least.min(radio.channel.mtu()));
+    match ip {
         IpVersion::V4 => least,
         IpVersion::V6 => least.max(SMALLEST_V6_MTU),
     }
-}
-
-/// A network namespace created by this program; removed on drop.
-#[derive(Debug)]
-struct Namespace {
-    name: String,
-}
-
-impl Namespace {
-    /// Creates the namespace; `None` if it exists.
-    fn ensure(name: &str) -> Result<Option<Self>, Error> {
-        if Path::new(NAMESPACES).join(name).exists() {
-            return Ok(None);
-        }
-        ip(["netns", "add", name])?;
-        // From here on, an error removes the namespace.
-        let made = Self { name: name.to_owned() };
-        ip(["-n", name, "link", "set", "dev", "lo", "up"])?;
-        Ok(Some(made))
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // There is no caller who could handle a failure.
-        let _ = ip(["netns", "delete", &self.name]);
-    }
-}
-
-/// Runs `ip` with these arguments.
-fn ip<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Result<(), Error> {
-    let arguments: Vec<_> = arguments.into_iter().map(|a| a.as_ref().to_owned()).collect();
-    let output = Command::new("ip")
-        .args(&arguments)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        // Ctrl-C signals a whole process group. In its own group, `ip` is not interrupted while it
-        // cleans up.
-        .process_group(0)
-        .output()
-        .map_err(Error::NoIp)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let reason = said.trim().replace('\n', "; ");
-    let words: Vec<_> = arguments.iter().map(|a| a.to_string_lossy()).collect();
-    let doing = format!("`ip {}`", words.join(" "));
-    if reason.contains("not permitted") || reason.contains("Permission denied") {
-        return Err(Error::Privilege { doing: format!("run {doing}"), reason });
-    }
-    Err(Error::Setup { doing: format!("run {doing}"), reason })
 }
 
 #[cfg(test)]
@@ -281,11 +285,12 @@ mod tests {
         };
         let mtu_of = |network: &str, far: u32| {
             let scenario = Source::new("file", text(network, far)).scenario().expect("a legal scenario");
-            mtu(&scenario, NodeId(0))
+            mtu(&scenario, NodeId(0), &Side::All)
         };
         assert_eq!(mtu_of("ip = 4", 576), 1400);
         assert_eq!(mtu_of("ip = 4\nfragmentation = \"forbidden\"", 576), 576);
         assert_eq!(mtu_of("ip = 6", 576), 1400);
-        assert_eq!(mtu_of("ip = 6\nfragmentation = \"forbidden\"", 576), 1280);
+        // There, the network says that a packet is too big.
+        assert_eq!(mtu_of("ip = 6\nfragmentation = \"forbidden\"", 576), 1400);
     }
 }

@@ -5,12 +5,14 @@ use std::os::fd::AsFd;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::octets;
-use anabranch_sim::scenario::emulation::{EmulationSection, OnLag};
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::emulation::OnLag;
 use anabranch_sim::sim::Simulation;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use crate::clock::Clock;
+use crate::commands::{Commands, Outcome, Output};
 use crate::device::{End, Ends};
 use crate::error::Error;
 use crate::ingress::{Incoming, Ingress};
@@ -30,6 +32,8 @@ pub enum Ended {
     Stop,
     /// A signal arrived.
     Interrupted,
+    /// The commands of the scenario have ended.
+    Commands,
     /// Events were too late, and the scenario stops in that case.
     Late,
 }
@@ -64,6 +68,8 @@ pub struct Report {
     pub traffic: Vec<Traffic>,
     /// Lag of the events.
     pub lag: LagReport,
+    /// Commands that were started, in order.
+    pub commands: Vec<Outcome>,
 }
 
 /// A lag above the limit.
@@ -78,26 +84,30 @@ pub struct Late {
 }
 
 impl Ends {
-    /// Runs `sim`, which has not begun, in step with real time until `stop` or a signal. Calls
-    /// `warn` for lags above the limit, at most once a second.
+    /// Runs `sim`, which is that of `scenario` and has not begun, in step with real time until
+    /// `stop`, a signal or the end of the scenario's commands, whose standard output goes to
+    /// `output`. Calls `warn` for lags above the limit, at most once a second.
     pub fn run(
         &self,
         sim: &mut Simulation,
-        interrupt: &Interrupt,
-        section: EmulationSection,
-        stop: Instant,
+        scenario: &Scenario,
+        (interrupt, stop, output): (&Interrupt, Instant, Output),
         warn: impl FnMut(Late),
     ) -> Result<Report, Error> {
-        let nodes = self.nodes;
+        let section = &scenario.emulation;
+        let clock = Clock::start();
+        let nodes: Vec<_> = self.ends.iter().map(|end| end.node).collect();
+        let ingress = |end: &End| Ingress::new(self.ip, end.node, self.hosts.clone(), nodes.clone());
         let driver = Driver {
             ends: &self.ends,
-            ingress: self.ends.iter().map(|end| Ingress::new(self.ip, end.node, nodes)).collect(),
+            ingress: self.ends.iter().map(ingress).collect(),
             traffic: vec![Traffic::default(); self.ends.len()],
             buffer: vec![0; BUFFER],
             ip: self.ip,
             sim,
             interrupt,
-            clock: Clock::start(),
+            clock,
+            commands: Commands::start(scenario, clock, output).map_err(Error::Wait)?,
             lag: Lag::new(section.lag_limit.0),
             on_lag: section.on_lag,
             warn,
@@ -115,6 +125,7 @@ struct Driver<'a, W> {
     sim: &'a mut Simulation,
     interrupt: &'a Interrupt,
     clock: Clock,
+    commands: Option<Commands>,
     lag: Lag,
     on_lag: OnLag,
     warn: W,
@@ -123,6 +134,8 @@ struct Driver<'a, W> {
 /// Result of a wait.
 struct Ready {
     interrupted: bool,
+    /// Whether all commands have ended.
+    over: bool,
     ends: Vec<bool>,
 }
 
@@ -141,12 +154,18 @@ impl<W: FnMut(Late)> Driver<'_, W> {
             for (i, _) in ready.ends.iter().enumerate().filter(|(_, ready)| **ready) {
                 self.take_in(i)?;
             }
+            // A packet that has nowhere to go is answered at once, without an event.
+            self.send_departed();
+            if ready.over {
+                break Ended::Commands;
+            }
             if now >= stop {
                 break Ended::Stop;
             }
         };
         let elapsed = self.clock.now().saturating_since(Instant::ZERO);
-        Ok(Report { ended, elapsed, traffic: self.traffic, lag: self.lag.report() })
+        let commands = self.commands.map_or_else(Vec::new, Commands::finish);
+        Ok(Report { ended, elapsed, traffic: self.traffic, lag: self.lag.report(), commands })
     }
 
     /// Waits for a packet, the next event or a signal.
@@ -157,6 +176,7 @@ impl<W: FnMut(Late)> Driver<'_, W> {
             Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ };
         let mut fds = vec![PollFd::from_borrowed_fd(self.interrupt.as_fd(), PollFlags::IN)];
         fds.extend(self.ends.iter().map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN)));
+        fds.extend(self.commands.iter().map(|all| PollFd::from_borrowed_fd(all.as_fd(), PollFlags::IN)));
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) => {}
             // The signal also makes its own descriptor readable, which the next poll reports.
@@ -165,11 +185,16 @@ impl<W: FnMut(Late)> Driver<'_, W> {
         }
         for (end, fd) in self.ends.iter().zip(&fds[1..]) {
             if fd.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) {
-                return Err(Error::Gone(end.tun.device.clone()));
+                return Err(Error::Gone(end.device.clone()));
             }
         }
         let readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
-        Ok(Ready { interrupted: readable(&fds[0]), ends: fds[1..].iter().map(readable).collect() })
+        let (of_ends, of_commands) = fds[1..].split_at(self.ends.len());
+        Ok(Ready {
+            interrupted: readable(&fds[0]),
+            over: of_commands.iter().any(readable),
+            ends: of_ends.iter().map(readable).collect(),
+        })
     }
 
     /// Executes all due events and passes on the packets that leave the network. Returns true if
@@ -181,8 +206,17 @@ impl<W: FnMut(Late)> Driver<'_, W> {
             (self.warn)(Late { at: now, lag: now.saturating_since(due), limit: self.lag.limit() });
         }
         self.sim.catch_up(now.min(stop));
+        self.send_departed();
+        verdict != Verdict::Fine
+    }
+
+    /// Passes packets that have left the network to the kernel.
+    fn send_departed(&mut self) {
         while let Some(packet) = self.sim.take_departed() {
-            let Some(i) = self.ends.iter().position(|end| end.node == packet.dst) else { continue };
+            let Some(i) = self.ends.iter().position(|end| end.node == packet.dst && end.takes(packet.src))
+            else {
+                continue;
+            };
             let traffic = &mut self.traffic[i];
             match octets::write(self.ip, &packet) {
                 Ok(octets) if self.ends[i].send(&octets) => {
@@ -192,7 +226,6 @@ impl<W: FnMut(Late)> Driver<'_, W> {
                 Ok(_) | Err(_) => traffic.refused += 1,
             }
         }
-        verdict != Verdict::Fine
     }
 
     /// Reads packets from a device.

@@ -7,6 +7,7 @@
 //! | [`driver`] | the main loop |
 //! | [`device`] | TUN devices and network namespaces |
 //! | [`ingress`] | packets from the kernel |
+//! | [`commands`] | the commands of a scenario, in the namespaces |
 //! | [`clock`] | the clock |
 //! | [`lag`] | how late events are |
 //! | [`interrupt`] | signals as a file descriptor |
@@ -18,13 +19,16 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod commands;
 pub mod device;
 pub mod driver;
 mod error;
 pub mod ingress;
 pub mod interrupt;
 pub mod lag;
+mod namespace;
 
+pub use commands::{Outcome, Output};
 pub use device::Ends;
 pub use driver::{Ended, Report};
 pub use error::Error;

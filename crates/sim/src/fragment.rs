@@ -42,7 +42,8 @@ pub fn split(
         let len = room.min(len - at);
         let offset = first + at;
         let payload = Payload::Fragment(Fragment { whole: whole.clone(), packet: cut, offset, len });
-        Packet { id: number(), wire_len: ip.fragment_header_len() + len, payload, ..*packet }
+        let outer = packet.outer.clone();
+        Packet { id: number(), wire_len: ip.fragment_header_len() + len, outer, payload, ..*packet }
     };
     Some((0..len).step_by(room as usize).map(piece).collect())
 }
@@ -170,6 +171,7 @@ mod tests {
             hop_limit: 64,
             traffic_class: 0,
             path: 0,
+            outer: None,
             payload,
         }
     }

@@ -7,13 +7,12 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use anabranch_core::time::Instant;
 use anabranch_wire::ieee802154::{self, Address, Fcs, Header, Kind};
-use anabranch_wire::ip::{EmitError, Protocol, UDP_HEADER_LEN};
+use anabranch_wire::ip::{self, EmitError, Protocol, UDP_HEADER_LEN};
 use anabranch_wire::sixlowpan::{
     Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, Split, compress, compressed_header_len,
     split, split_at,
 };
 
-use crate::address::address_of;
 use crate::octets;
 use crate::packet::{IpVersion, NodeId, Packet, Payload};
 use crate::radio::{Csl, PhyConfig};
@@ -133,29 +132,27 @@ fn room(shape: Shape) -> usize {
 }
 
 /// Lengths of a packet with 6LoWPAN compression on a link.
-fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Option<Compressed> {
-    let (IpAddr::V6(src), IpAddr::V6(dst)) = (address_of(ip, packet.src), address_of(ip, packet.dst)) else {
-        return None;
-    };
-    let (next_header, ports) = match &packet.payload {
-        Payload::Tcp(_) => (Protocol::TCP, None),
-        Payload::Udp(udp) => (Protocol::UDP, Some([udp.src_port, udp.dst_port])),
-        Payload::Opaque(opaque) => (opaque.protocol, None),
+fn compressed(version: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Option<Compressed> {
+    let ports = match &packet.payload {
+        Payload::Udp(udp) => Some([udp.src_port, udp.dst_port]),
         // IP fragments are not sent over the air: a packet that is too long is fragmented below IP.
         Payload::Fragment(_) => return None,
+        // From outside, with headers after that of IP that may be compressed.
+        Payload::Opaque(opaque) if opaque.protocol != Protocol::ICMPV6 => {
+            let header = ip::Header { hop_limit, ..octets::header(version, packet) };
+            let mut written = Vec::new();
+            ip::emit(&header, &opaque.octets, &mut written).ok()?;
+            return compress(&written, link, &CONTEXTS, &mut Vec::new()).ok();
+        }
+        Payload::Tcp(_) | Payload::Opaque(_) => None,
     };
-    let header = Ipv6Header {
-        src,
-        dst,
-        traffic_class: packet.traffic_class,
-        flow_label: packet.path.into(),
-        next_header,
-        hop_limit,
-    };
+    let ip::Header { src, dst, traffic_class, flow_label, protocol, .. } = octets::header(version, packet);
+    let (IpAddr::V6(src), IpAddr::V6(dst)) = (src, dst) else { return None };
+    let header = Ipv6Header { src, dst, traffic_class, flow_label, next_header: protocol, hop_limit };
     let header_len = compressed_header_len(&header, ports, link, &CONTEXTS);
     let uncompressed_len = packet.wire_len as usize;
     // A UDP header is compressed together with that of IP.
-    let whole_headers = ip.header_len() as usize + ports.map_or(0, |_| UDP_HEADER_LEN);
+    let whole_headers = version.header_len() as usize + ports.map_or(0, |_| UDP_HEADER_LEN);
     let len = uncompressed_len - whole_headers + header_len;
     Some(Compressed { header_len, len, uncompressed_len })
 }

@@ -15,8 +15,10 @@ mod faults;
 mod forwarding;
 mod graph;
 mod hook;
+mod icmp;
 mod medium;
 mod outside;
+mod problem;
 mod watch;
 
 use std::collections::VecDeque;

@@ -3,15 +3,14 @@
 
 use std::fmt;
 use std::mem;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_core::aodv;
 use anabranch_core::segment::{Ecn, Segment};
+use anabranch_wire::icmpv6;
 use anabranch_wire::ip::{Protocol, UdpDatagram};
 use bytes::Bytes;
-
-/// The ICMPv6 type of RPL messages (RFC 6550 section 6).
-const RPL: u8 = 155;
 
 /// A node, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,6 +111,13 @@ pub struct Opaque {
     pub octets: Bytes,
 }
 
+impl Opaque {
+    /// Whether it is a control message of RPL.
+    pub(crate) fn is_rpl(&self) -> bool {
+        self.protocol == Protocol::ICMPV6 && self.octets.first() == Some(&icmpv6::Kind::RPL.0)
+    }
+}
+
 /// Content of an unfragmented packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Whole {
@@ -154,11 +160,32 @@ impl Whole {
     }
 }
 
+/// Fields of a header from outside of the simulation that no simulated node reads or changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Outer {
+    /// Source, if it is a host behind the source node.
+    pub src: Option<IpAddr>,
+    /// Destination, if it is a host behind the destination node.
+    pub dst: Option<IpAddr>,
+    /// Flow label (RFC 6437), 20 bits.
+    pub flow_label: u32,
+}
+
+impl Outer {
+    /// The form in which a packet carries these fields: `None` if all of them are those of a
+    /// simulated node.
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
+}
+
 /// A packet from outside of the simulation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Injected {
-    /// Destination.
+    /// Destination, or the node in front of it.
     pub dst: NodeId,
+    /// Fields that no simulated node reads.
+    pub outer: Outer,
     /// Hop limit: number of routers that may forward it.
     pub hop_limit: u8,
     /// Traffic class, or type of service.
@@ -239,6 +266,8 @@ pub struct Packet {
     /// Number of the path that it follows, in the flow label; 0 stands for the best path at each
     /// node.
     pub path: u8,
+    /// Fields of a packet from outside that no simulated node reads.
+    pub outer: Option<Box<Outer>>,
     /// Content.
     pub payload: Payload,
 }
@@ -284,9 +313,7 @@ impl Packet {
     pub fn is_routing(&self) -> bool {
         match &self.payload {
             Payload::Udp(datagram) => is_of_aodv(datagram),
-            Payload::Opaque(opaque) => {
-                opaque.protocol == Protocol::ICMPV6 && opaque.octets.first() == Some(&RPL)
-            }
+            Payload::Opaque(opaque) => opaque.is_rpl(),
             Payload::Tcp(_) | Payload::Fragment(_) => false,
         }
     }

@@ -105,6 +105,8 @@ pub struct Scenario {
     pub random_events: Vec<random::RandomEvent>,
     /// Options of emulation in real time.
     pub emulation: emulation::EmulationSection,
+    /// Commands of an emulation, in order.
+    pub commands: Vec<emulation::CommandSpec>,
     /// Names of the movement files that it was read with.
     read_from: Vec<String>,
     advised: BTreeMap<usize, Best>,
@@ -129,7 +131,7 @@ pub struct NodeSpec {
     pub interfaces: Vec<Interface>,
     /// Pool for the send buffers of the node's connections, if there is one.
     pub buffers: Option<buffers::BuffersOptions>,
-    /// TUN device behind which the kernel runs the node's transports, if it does.
+    /// TUN devices behind which the kernel runs the node's transports, if it does.
     pub tun: Option<emulation::TunSpec>,
 }
 
@@ -370,7 +372,9 @@ impl Scenario {
 
     /// Whether a node is on the channel.
     pub fn is_on_air(&self, node: NodeId) -> bool {
-        self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
+        let said = self.radio.iter().flat_map(|radio| &radio.places).map(|(node, _)| *node);
+        let drawn = self.deployment.iter().flat_map(|deployment| &deployment.sites).map(|(node, _)| *node);
+        said.chain(drawn).any(|on_air| on_air == node)
     }
 
     /// Whether some link has link-layer acknowledgements (`link_ack_timeout`) but no node caches

@@ -623,9 +623,13 @@ impl Simulation {
     #[inline]
     fn hand_out_datagrams(&mut self) {
         while let Some(Datagram { node, src, datagram }) = self.world.network.take_datagram() {
-            let UdpDatagram { src_port, dst_port, payload } = datagram;
-            if let Some(app) = self.world.listener_of(node, dst_port) {
-                self.call(app, |app, ctx| app.on_datagram(ctx, src, src_port, dst_port, payload));
+            match self.world.listener_of(node, datagram.dst_port) {
+                Some(app) => {
+                    self.world.network.count_datagram(node);
+                    let UdpDatagram { src_port, dst_port, payload } = datagram;
+                    self.call(app, |app, ctx| app.on_datagram(ctx, src, src_port, dst_port, payload));
+                }
+                None => self.world.network.refuse_datagram(self.world.now(), node, src, datagram),
             }
         }
     }

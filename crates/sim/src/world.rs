@@ -205,14 +205,9 @@ impl World {
         }
     }
 
-    /// The application that receives the datagrams to a port of a node; also counts the datagram.
-    pub(crate) fn listener_of(&mut self, node: NodeId, port: u16) -> Option<AppId> {
-        let app = self.hosts[node.index()].bound(port);
-        match app {
-            Some(_) => self.network.count_datagram(node),
-            None => self.network.count_not_spoken(node),
-        }
-        app
+    /// The application that receives the datagrams to a port of a node.
+    pub(crate) fn listener_of(&self, node: NodeId, port: u16) -> Option<AppId> {
+        self.hosts[node.index()].bound(port)
     }
 
     fn deliver(&mut self, delivery: Delivery) {

@@ -17,8 +17,27 @@ pub const HEADER_LEN: usize = 4;
 pub struct Kind(pub u8);
 
 impl Kind {
+    /// Destination Unreachable (RFC 4443 section 3.1).
+    pub const DESTINATION_UNREACHABLE: Self = Self(1);
+    /// Packet Too Big (RFC 4443 section 3.2).
+    pub const PACKET_TOO_BIG: Self = Self(2);
+    /// Time Exceeded (RFC 4443 section 3.3).
+    pub const TIME_EXCEEDED: Self = Self(3);
+    /// Parameter Problem (RFC 4443 section 3.4).
+    pub const PARAMETER_PROBLEM: Self = Self(4);
+    /// Echo Request (RFC 4443 section 4.1).
+    pub const ECHO_REQUEST: Self = Self(128);
+    /// Echo Reply (RFC 4443 section 4.2).
+    pub const ECHO_REPLY: Self = Self(129);
+    /// Redirect (RFC 4861 section 4.5).
+    pub const REDIRECT: Self = Self(137);
     /// A control message of RPL (RFC 6550 section 6).
     pub const RPL: Self = Self(155);
+
+    /// Whether it is an error message, and not an informational one (RFC 4443 section 2.1).
+    pub const fn is_error(self) -> bool {
+        self.0 < 128
+    }
 }
 
 /// The header without the checksum.

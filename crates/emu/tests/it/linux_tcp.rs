@@ -17,7 +17,7 @@ use anabranch_core::tcp::{CloseReason, Config};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_emu::driver::Traffic;
 use anabranch_emu::interrupt::Interrupt;
-use anabranch_emu::{Ended, Ends, Report};
+use anabranch_emu::{Ended, Ends, Output, Report};
 use anabranch_sim::address::address_of;
 use anabranch_sim::link::LinkMetrics;
 use anabranch_sim::packet::{IpVersion, NodeId};
@@ -184,7 +184,7 @@ fn play(i: usize, cell: &Cell) -> Option<Played> {
         return None;
     }
     // The kernel drops bursts that exceed the device's queue.
-    let device = &ends.iter().next().expect("there is one device").tun.device;
+    let device = &ends.iter().next().expect("there is one device").device;
     netns::ip(&["-n", &netns, "link", "set", "dev", device, "txqueuelen", "10000"]);
     let opens = cell.opener == Opener::Kernel;
     let said = json!({
@@ -237,7 +237,8 @@ fn play(i: usize, cell: &Cell) -> Option<Played> {
             stop.trigger().expect("the emulation listens");
             (kernel, ours)
         });
-        let report = ends.run(&mut sim, &interrupt, scenario.emulation, Instant::ZERO + PATIENCE, |_| {});
+        let until = (&interrupt, Instant::ZERO + PATIENCE, Output::Stderr);
+        let report = ends.run(&mut sim, &scenario, until, |_| {});
         drop(peer);
         let (kernel, ours) = wait.join().expect("it only reads");
         (report.expect("the devices stay"), kernel, ours)

@@ -192,6 +192,7 @@ impl Chain {
             hop_limit: 0,
             traffic_class: 0,
             path: 0,
+            outer: None,
             payload: Payload::Tcp(Segment::default()),
         };
         let hop = (NodeId(1), Some(NodeId(2)));

@@ -9,6 +9,7 @@ use anabranch_core::time::Instant;
 use anabranch_wire::ip::UdpDatagram;
 
 use super::graph::Forwarding;
+use super::problem::{ErrorLimit, Problem};
 use super::{Fragmentation, Network, NodeMetrics};
 use crate::event::HookId;
 use crate::fragment::{self, Reassembly};
@@ -44,6 +45,7 @@ pub(super) struct Relay {
     pub(super) outside: bool,
     pub(super) metrics: NodeMetrics,
     pub(super) reassembly: Reassembly,
+    pub(super) errors: ErrorLimit,
 }
 
 /// History of a packet at a node, for a router that may have to find another route. It fits into a
@@ -169,6 +171,7 @@ impl Network {
             hop_limit,
             traffic_class,
             path,
+            outer: None,
             payload,
         };
         self.next_packet += 1;
@@ -224,7 +227,8 @@ impl Network {
     #[inline(always)]
     fn receive(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) -> Option<Delivery> {
         let relay = &mut self.relays[at.index()];
-        if relay.outside {
+        // The node's router is simulated, also where its transports run outside.
+        if relay.outside && (relay.hooks.is_empty() || !self.packets.peek(handle).is_routing()) {
             self.depart(now, at, handle);
             return None;
         }
@@ -268,7 +272,8 @@ impl Network {
             Whole::Udp(datagram) => self.keep_datagram(at, src, datagram),
             Whole::Opaque(opaque) => match self.parse_datagram(at, src, &opaque) {
                 Some(datagram) => self.keep_datagram(at, src, datagram),
-                None => self.count_not_spoken(at),
+                None if self.answer_echo(now, heard, &opaque) => {}
+                None => self.refuse_protocol(now, heard, opaque),
             },
             Whole::Tcp(_) => unreachable!("segments are delivered to hosts"),
         }
@@ -339,6 +344,8 @@ impl Network {
         };
         let Some(pieces) = pieces else {
             self.graph.link_mut(link).count_too_big();
+            let packet = self.packets.peek(handle).clone();
+            self.report_problem(now, at, &packet, Problem::TooBig(mtu));
             self.drop_at(now, at, NodeDrop::TooBig, handle);
             return;
         };
@@ -361,6 +368,16 @@ impl Network {
             NodeDrop::Down => metrics.down += 1,
             NodeDrop::Held => metrics.held += 1,
             NodeDrop::WaitedInVain => metrics.waited_in_vain += 1,
+        }
+        let problem = match reason {
+            NodeDrop::NoRoute if packet.dst.index() < self.graph.node_count() => Some(Problem::NoRoute),
+            NodeDrop::NoRoute | NodeDrop::WaitedInVain => Some(Problem::NoSuchAddress),
+            NodeDrop::HopLimit => Some(Problem::HopLimit),
+            // Reported where the MTU is known; the others are silent.
+            NodeDrop::TooBig | NodeDrop::Down | NodeDrop::Held => None,
+        };
+        if let Some(problem) = problem {
+            self.report_problem(now, node, &packet, problem);
         }
         self.observers.tell(|o| o.on_node_drop(now, node, reason, &packet));
     }

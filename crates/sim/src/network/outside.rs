@@ -6,6 +6,7 @@ use anabranch_core::time::Instant;
 use super::Network;
 use super::forwarding::Past;
 use crate::packet::{Ends, Injected, NodeId, Packet, PacketHandle, Payload};
+use crate::trace::NodeDrop;
 
 impl Network {
     /// Makes a node the edge to the outside. Packets for it are not passed to its TCP host; they
@@ -17,22 +18,24 @@ impl Network {
     /// Sends a packet that was made outside from `src`. The caller reassembles fragments first. A
     /// packet for a node that does not exist is dropped and counted as one without a route.
     pub fn inject(&mut self, now: Instant, src: NodeId, packet: Injected) {
-        let Injected { dst, hop_limit, traffic_class, whole } = packet;
+        let Injected { dst, outer, hop_limit, traffic_class, whole } = packet;
         let metrics = &mut self.relays[src.index()].metrics;
         if !self.graph.is_up(src) {
             metrics.down += 1;
-            return;
-        }
-        if dst.index() >= self.graph.node_count() {
-            metrics.no_route += 1;
             return;
         }
         metrics.sent += 1;
         let mut handle =
             self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
         handle.ecn = Ecn::of(traffic_class);
-        self.packets.get_mut(handle).traffic_class = traffic_class;
-        self.send_on(now, src, Past::NONE, handle);
+        let packet = self.packets.get_mut(handle);
+        packet.traffic_class = traffic_class;
+        packet.outer = outer.boxed();
+        if dst.index() < self.graph.node_count() {
+            self.send_on(now, src, Past::NONE, handle);
+        } else {
+            self.drop_at(now, src, NodeDrop::NoRoute, handle);
+        }
     }
 
     /// Takes the first packet that has left the simulation: reassembled, at its destination.
@@ -54,11 +57,8 @@ impl Network {
             packet.payload = whole.marked(ecn).into();
         }
         relay.metrics.received += 1;
+        // The path was one of the network's.
+        packet.path = 0;
         self.departed.push_back(packet);
-    }
-
-    /// Counts a packet that no protocol or application of the node accepts.
-    pub(crate) fn count_not_spoken(&mut self, at: NodeId) {
-        self.relays[at.index()].metrics.not_spoken += 1;
     }
 }

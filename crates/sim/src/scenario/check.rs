@@ -217,8 +217,9 @@ impl<'s> Checker<'s> {
         self.rdca = self.rdca_profiles(&mut file)?;
         self.pools(&mut file)?;
         let deployment = self.expand(&mut file)?;
-        let mut nodes = self.nodes(&file)?;
+        let mut nodes = self.nodes(&file, network.ip)?;
         let emulation = self.emulation(&mut file, &nodes)?;
+        let commands = self.commands(&file, &nodes)?;
         self.leave_thresholds_aside(&mut file);
         let (links, group_links) = self.links(&file)?;
         self.interfaces(&file, &mut nodes, &links)?;
@@ -255,6 +256,7 @@ impl<'s> Checker<'s> {
             faults: Vec::new(),
             random_events: Vec::new(),
             emulation,
+            commands,
             read_from,
             advised: BTreeMap::new(),
             digest: ScenarioDigest::default(),
@@ -264,6 +266,7 @@ impl<'s> Checker<'s> {
         scenario.paths = self.paths(&mut scenario)?;
         (scenario.routes, scenario.ways) = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
+        self.radio_devices(&scenario)?;
         self.transfers(&mut scenario)?;
         scenario.traffic = self.traffic(&mut scenario)?;
         scenario.probes = self.probes(&scenario)?;
@@ -403,7 +406,7 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 
-    fn nodes(&mut self, file: &FileConfig) -> Checked<Vec<NodeSpec>> {
+    fn nodes(&mut self, file: &FileConfig, ip: IpVersion) -> Checked<Vec<NodeSpec>> {
         if file.node.is_empty() {
             return self.fault(&[], "the network has no node", Some("add `[[node]]` with a `name`"));
         }
@@ -429,7 +432,7 @@ impl<'s> Checker<'s> {
                 dtc: self.caching(i, section, file)?,
                 interfaces: Vec::new(),
                 buffers: self.pool(i, file)?,
-                tun: self.tun(i, file)?,
+                tun: self.tun(i, file, ip)?,
             });
         }
         Ok(nodes)

@@ -230,7 +230,7 @@ pub struct NodeSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<String>,
     /// Whether the transport protocols of the node are simulated, or run in a Linux kernel behind a
-    /// TUN device. Not for kind "gateway".
+    /// TUN device.
     #[serde(default, skip_serializing_if = "HostKind::is_default")]
     pub host: HostKind,
     /// Network namespace of the TUN device; that of the program if none is given. A namespace that
@@ -240,6 +240,15 @@ pub struct NodeSection {
     /// Name of the TUN device; "anabranch" followed by the index of the node if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Name of a second TUN device of a node that is on a radio and has links: packets of nodes
+    /// that are on the radio only use this device, others use `device`. Without it, all packets
+    /// use `device`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio_device: Option<String>,
+    /// Addresses of hosts behind the TUN end, as in `["2001:db8::/64"]`: the network carries the
+    /// packets that the namespace forwards for these hosts. Other TUN ends get routes to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefixes: Vec<String>,
 }
 
 impl NodeSection {
@@ -259,6 +268,8 @@ impl NodeSection {
             host: HostKind::default(),
             netns: None,
             device: None,
+            radio_device: None,
+            prefixes: Vec::new(),
         }
     }
 }

@@ -294,6 +294,11 @@ impl Scenario {
         })
     }
 
+    /// Whether the node is an end of a link that the scenario names; others are on the radio only.
+    pub fn has_link(&self, node: NodeId) -> bool {
+        self.links.iter().any(|link| link.from == node || link.to == node)
+    }
+
     /// All nodes of a kind.
     pub fn nodes_of(&self, kind: NodeKind) -> impl Iterator<Item = NodeId> {
         let nodes = self.nodes.iter().enumerate().filter(move |(_, n)| n.kind == kind);

@@ -691,7 +691,8 @@ fn the_kernel_can_stand_for_nodes() {
     let scenario = source.scenario().unwrap();
     let tuns: Vec<_> = scenario.nodes.iter().map(|node| node.tun.clone()).collect();
     let tun = |device: &str, netns: Option<&str>| {
-        Some(emulation::TunSpec { device: device.to_owned(), netns: netns.map(str::to_owned) })
+        let (device, netns) = (device.to_owned(), netns.map(str::to_owned));
+        Some(emulation::TunSpec { device, radio_device: None, netns, prefixes: Vec::new() })
     };
     assert_eq!(tuns, [tun("anabranch0", Some("left")), None, None, tun("anabranch3", None)]);
     assert_eq!(scenario.emulation, emulation::EmulationSection::default());
@@ -741,8 +742,8 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
         "name = \"gw1\"\n",
         "name = \"gw1\"\nhost = \"tun\"\n",
         expect![[r#"
-        bad.toml:16:8: a gateway relays SET sessions, which the kernel does not
-          hint: let a node of another kind be the end"#]],
+        bad.toml:66:8: the kernel plays gateway `gw1`, and the simulator cannot run its sessions
+          hint: name simulated gateways in `gateways`, or use real programs here"#]],
     );
     check(
         cn,
@@ -751,6 +752,31 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
             bad.toml:16:8: the kernel would hand packets to `cn` over within the namespace, past the network
               hint: give every TUN end a `netns` of its own"#]],
     );
+    for (keys, error) in [
+        ("device = \"x\"\nradio_device = \"x\"", "15:16: both devices have one name"),
+        ("radio_device = \"x\"", "14:16: the node is not between links and a radio"),
+        (
+            "prefixes = [\"2001:db8::\"]\nradio_device = \"a b\"",
+            "15:16: `a b` is no name of a network device",
+        ),
+        ("prefixes = [\"x\"]", "14:13: `x` is not a prefix: invalid address"),
+        (
+            "prefixes = [\"2001:db8::/16\"]",
+            "14:13: `2001:db8::/16` is not a prefix: the address has bits set",
+        ),
+        ("prefixes = [\"fd00::/16\"]", "14:13: `fd00::/16` has addresses of the network's own, `fd00::/64`"),
+        ("prefixes = [\"10.1.0.0/16\"]", "14:13: `10.1.0.0/16` is of another version of IP"),
+        (
+            "prefixes = [\"fd01::/16\", \"fd01:2::/32\"]",
+            "14:26: `fd01:2::/32` and `fd01::/16` have addresses in",
+        ),
+    ] {
+        let text = GOOD.replacen(cn, &format!("{cn}host = \"tun\"\n{keys}\n"), 1);
+        let text =
+            text.split("[[transfer]]").next().unwrap_or_default().replace("[tcp.slow]", "[tcp.default]");
+        let found = Source::new("bad.toml", text).scenario().expect_err(keys).to_string();
+        assert!(found.starts_with(&format!("bad.toml:{error}")), "{keys}: {found}");
+    }
     check(
         "[network]",
         "[emulation]\non_lag = \"stop\"\n[network]",

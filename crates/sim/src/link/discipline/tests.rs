@@ -17,6 +17,7 @@ pub(in crate::link) fn packets(n: usize, ecn: Ecn) -> Vec<PacketHandle> {
         hop_limit: 1,
         traffic_class: ecn as u8,
         path: 0,
+        outer: None,
         payload: Payload::Tcp(Default::default()),
     };
     (0..n as u64).map(|id| slab.insert(packet(id))).collect()

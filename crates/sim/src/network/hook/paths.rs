@@ -165,9 +165,13 @@ impl Hook for Paths {
     }
 
     fn on_message(net: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
-        let Whole::Opaque(Opaque { protocol: Protocol::ICMPV6, octets }) = message else { return false };
-        Self::handle_control(net, now, heard.at, (heard.from, heard.dst), octets);
-        true
+        match message {
+            Whole::Opaque(opaque) if opaque.is_rpl() => {
+                Self::handle_control(net, now, heard.at, (heard.from, heard.dst), &opaque.octets);
+                true
+            }
+            Whole::Tcp(_) | Whole::Udp(_) | Whole::Opaque(_) => false,
+        }
     }
 
     fn on_link(net: &mut Network, now: Instant, link: LinkId, news: LinkNews) {

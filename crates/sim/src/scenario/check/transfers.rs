@@ -408,6 +408,19 @@ impl Checker<'_> {
             return self.fault(at!["transfer", i, "kind"], "the network has no gateway", hint);
         }
         let gateways = self.gateways(i, section, scenario)?;
+        let of_kernel = |node: &NodeId| scenario.nodes[node.index()].tun.is_some();
+        let outside = match &gateways {
+            Gateways::These(named) => named.iter().copied().find(of_kernel),
+            Gateways::All | Gateways::AtMost(_) => scenario.nodes_of(NodeKind::Gateway).find(of_kernel),
+        };
+        if let Some(outside) = outside.filter(|_| plan != Plan::EndToEnd) {
+            let message = format!(
+                "the kernel plays gateway `{}`, and the simulator cannot run its sessions",
+                scenario.nodes[outside.index()].name
+            );
+            let hint = "name simulated gateways in `gateways`, or use real programs here";
+            return self.fault(at!["transfer", i, "kind"], message, Some(hint));
+        }
         let rows = match &gateways {
             Gateways::These(names) => names.len(),
             Gateways::All | Gateways::AtMost(_) => scenario.nodes_of(NodeKind::Gateway).count(),

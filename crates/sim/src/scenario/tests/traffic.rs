@@ -380,8 +380,6 @@ fn ports_and_receivers_are_kept_apart() {
     let places =
         paper().set("group.places={ random = { count = 1 } }").scenario().expect_err("a stream's name");
     assert!(places.message.contains("cannot be the name of a group"), "{places}");
-    let kernel = paper().set("node.sink.host=tun").scenario().expect_err("AODV with a kernel");
-    assert!(kernel.message.contains("AODV"), "{kernel}");
     let many =
         wired("[[transfer]]\nkind = \"tcp\"\nname = \"x {i}\"\nfrom = \"a\"\nto = \"b\"\ncount = 100000\n");
     assert!(many.scenario().expect_err("too many").message.contains("100000 transfers"));

@@ -100,6 +100,7 @@ mod tests {
                 hop_limit: 64,
                 traffic_class: 0,
                 path: 0,
+                outer: None,
                 payload: Payload::Tcp(Segment::default()),
             };
             Outbound { link: Some(LinkId(i as u32 % 2)), handle: slab.insert(packet), past: Past::NONE }

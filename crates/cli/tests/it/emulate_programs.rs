@@ -1,0 +1,354 @@
+//! Tests of `anabranch emulate` with programs at its ends: commands of the scenario, border routers
+//! with two devices, hosts behind an end, ICMPv6, and routing protocols below a kernel.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::netns::{self, Broom, exists, inside, ip, run, skipped, text};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::emulation::{Emulation, program};
+
+/// A wired server, two border routers, a relay and a sensor in the range of the relay alone.
+/// `NAMES-x` are namespaces.
+const MESH: &str = r#"
+name = "mesh"
+stop = "60 s"
+[emulation]
+lag_limit = "500 ms"
+[radio]
+range = "100 m"
+[[node]]
+name = "server"
+host = "tun"
+netns = "NAMES-s"
+[[node]]
+name = "border1"
+kind = "gateway"
+host = "tun"
+netns = "NAMES-b"
+device = "eth0"
+radio_device = "wpan0"
+position = [0, 0]
+[[node]]
+name = "border2"
+kind = "gateway"
+position = [160, 0]
+[[node]]
+name = "relay"
+kind = "node"
+position = [80, 0]
+[[node]]
+name = "sensor"
+kind = "node"
+host = "tun"
+netns = "NAMES-n"
+position = [80, 90]
+[[link]]
+from = "server"
+to = "border1"
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[link]]
+from = "server"
+to = "border2"
+rate = "100 Mbit/s"
+delay = "20 ms"
+"#;
+
+/// Writes a scenario whose namespaces begin with a name of this test.
+fn scenario(test: &str, text: &str, ends: &[&str]) -> (TempDir, PathBuf, Vec<String>) {
+    let names = netns::name(test);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("scenario.toml");
+    std::fs::write(&path, text.replace("NAMES", &names)).expect("a file");
+    (folder, path, ends.iter().map(|end| format!("{names}-{end}")).collect())
+}
+
+/// Runs an emulation to the end of its commands; returns its exit code, report and standard error.
+fn ended(path: &std::path::Path, namespaces: &[String], arguments: &[&str]) -> (Option<i32>, Value, String) {
+    let _broom = Broom::new(namespaces);
+    let mut command = std::process::Command::new(program());
+    let output = command.arg("emulate").arg(path).arg("--json").args(arguments).output().expect("it starts");
+    let said = text(&output.stderr).to_owned();
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no report: {said}"));
+    namespaces.iter().for_each(|netns| assert!(!exists(netns), "the namespace {netns} is left"));
+    (output.status.code(), report, said)
+}
+
+#[test]
+fn a_scenario_is_a_whole_experiment() {
+    if skipped() || find_or_install("ping", "iputils-ping").is_none() {
+        return;
+    }
+    let (folder, path, ends) = scenario("exp", MESH, &["s", "b", "n"]);
+    let served = folder.path().join("served");
+    std::fs::write(&served, "the content").expect("a file");
+    let got = folder.path().join("got");
+    let serve = format!(
+        "sensor: cd {} && exec python3 -m http.server --bind {{sensor}} 8000 &",
+        folder.path().display()
+    );
+    let wait = "server: until ping -c 1 -W 1 {sensor} > /dev/null; do :; done";
+    let fetch = format!(
+        "server: for i in 1 2 3 4 5 6 7 8 9; do curl -s -o {} http://[{{sensor}}]:8000/served && exit; sleep 0.3; \
+         done; exit 1",
+        got.display()
+    );
+    let commands = [&*serve, wait, &fetch];
+    let arguments: Vec<_> = commands.iter().flat_map(|command| ["--run", command]).collect();
+    let (code, report, said) = ended(&path, &ends, &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(std::fs::read_to_string(got).expect("the copy"), "the content");
+    assert_eq!(report["ended"], "commands");
+    let rows = report["commands"].as_array().expect("a list");
+    let row = |i: usize| (&rows[i]["node"], &rows[i]["background"], &rows[i]["code"], &rows[i]["stopped"]);
+    assert_eq!(row(0), (&"sensor".into(), &true.into(), &143.into(), &true.into()), "{report}");
+    assert_eq!(row(2), (&"server".into(), &false.into(), &0.into(), &false.into()), "{report}");
+    assert!(rows[2]["command"].as_str().is_some_and(|line| line.contains("[fd00::5]:8000")), "{report}");
+    assert!(rows[2]["end_s"].as_f64() <= rows[0]["end_s"].as_f64(), "{report}");
+}
+
+#[test]
+fn the_first_command_that_fails_gives_the_exit_code() {
+    if skipped() {
+        return;
+    }
+    for (commands, code, message) in [
+        (&["server: exit 7", "server: exit 8"][..], 7, "error: `server: exit 7` ended with exit code 7"),
+        (&["sensor: exit 9 &", "server: sleep 0.3"], 9, "error: `sensor: exit 9` ended with exit code 9"),
+        (&["sensor: sleep 60 &", "server: true"], 0, ""),
+        (&["server: sleep 60"], 1, "error: the commands had not ended after 1 s"),
+    ] {
+        let (_folder, path, ends) = scenario("code", MESH, &["s", "b", "n"]);
+        let stop = if code == 1 { "1 s" } else { "30 s" };
+        let arguments = commands.iter().flat_map(|command| ["--run", command]).chain(["--for", stop]);
+        let (found, report, said) = ended(&path, &ends, &arguments.collect::<Vec<_>>());
+        assert_eq!(found, Some(code), "{commands:?}: {said}");
+        assert!(said.contains(message), "{said}");
+        assert!(report["elapsed_s"].as_f64() < Some(20.0), "{report}");
+    }
+    // Bad commands are refused before anything is made.
+    for (command, message) in [
+        ("true", "`true` names no node"),
+        ("sever: true", "did you mean `server`?"),
+        ("relay: true", "the simulator plays `relay`, which runs no commands"),
+        ("server:", "there is no command after the node"),
+        ("server: true &", "all commands are in the background"),
+    ] {
+        let (_folder, path, _) = scenario("bad", MESH, &[]);
+        let mut emulate = std::process::Command::new(program());
+        let output = emulate.arg("emulate").arg(path).args(["--run", command]).output().expect("it starts");
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), said.contains(message)), (Some(2), true), "{command}: {said}");
+    }
+}
+
+#[test]
+fn an_interrupt_stops_the_commands_too() {
+    if skipped() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("int", MESH, &["s", "b", "n"]);
+    let server = ends[0].clone();
+    let set = r#"emulation.run=["sensor: sleep 1234 &", "server: sleep 1234"]"#.to_owned();
+    let emulation = Emulation::start(&path, ends, &[set]);
+    wait_for_a_process_in(&server);
+    let report = emulation.interrupt();
+    let stopped = report["commands"].as_array().expect("a list").iter().map(|row| &row["stopped"]);
+    assert_eq!(stopped.collect::<Vec<_>>(), [true, true], "{report}");
+}
+
+fn wait_for_a_process_in(netns: &str) {
+    let until = format!("until [ -n \"$(ip netns pids {netns})\" ]; do sleep 0.02; done");
+    assert!(run("sh", &["-c", &until]).status.success());
+}
+
+fn netns_pids(netns: &str) -> String {
+    text(&run("ip", &["netns", "pids", netns]).stdout).to_owned()
+}
+
+#[test]
+fn a_start_removes_what_a_killed_emulation_has_left() {
+    if skipped() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("kill", MESH, &["s", "b", "n"]);
+    let _broom = Broom::new(&ends);
+    let set = r#"emulation.run=["sensor: sleep 1234"]"#.to_owned();
+    let mut emulation = Emulation::start(&path, ends.clone(), &[set]);
+    wait_for_a_process_in(&ends[2]);
+    emulation.child.kill().expect("it runs");
+    emulation.child.wait().expect("it is a child of ours");
+    assert!(ends.iter().all(|netns| exists(netns)), "nobody has removed them");
+    let left = netns_pids(&ends[2]);
+    let pid = left.trim();
+    assert!(!pid.is_empty());
+    let (code, _, said) = ended(&path, &ends, &["--run", "server: true"]);
+    assert_eq!(code, Some(0), "{said}");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    assert!(stat.map_or(true, |stat| stat.contains(") Z ")), "process {pid} still runs");
+    std::mem::forget(emulation);
+    // A namespace of the user's is used, and stays.
+    let own = format!("{}-s", netns::name("kill"));
+    let _broom = Broom::new(std::slice::from_ref(&own));
+    ip(&["netns", "add", &own]);
+    let output = std::process::Command::new(program())
+        .arg("emulate")
+        .arg(&path)
+        .args(["--run", "server: true"])
+        .stdout(Stdio::null())
+        .output()
+        .expect("it starts");
+    assert_eq!((output.status.code(), exists(&own)), (Some(0), true), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_border_router_has_a_device_on_each_side() {
+    if skipped() || find_or_install("ping", "iputils-ping").is_none() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("two", MESH, &["s", "b", "n"]);
+    let show = "border1: ip -o link show dev eth0 | grep -q 'mtu 1500' && ip -o link show dev wpan0 | grep -q 'mtu 1280'";
+    let commands = [
+        show,
+        "border1: ping -q -c 2 -i 0.2 -W 2 {server} > /dev/null",
+        "border1: ping -q -c 2 -i 0.2 -W 2 {sensor} > /dev/null",
+        "border1: ping -q -c 2 -i 0.2 -W 2 {relay} > /dev/null",
+        "border1: ping -q -c 2 -i 0.2 -W 2 {border2} > /dev/null",
+        "sensor: ping -q -c 2 -i 0.2 -W 2 {border1} > /dev/null",
+        "server: ping -q -c 2 -i 0.2 -W 2 {border1} > /dev/null",
+        // 1400 bytes fit into the wired packet, and not into one of the mesh.
+        "server: ping -q -M do -s 1400 -c 2 -i 0.2 -W 2 {border1} > /dev/null",
+    ];
+    let arguments: Vec<_> = commands.iter().flat_map(|command| ["--run", command]).collect();
+    let (code, report, said) = ended(&path, &ends, &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    let traffic = |device: &str, key: &str| {
+        let rows = report["ends"].as_array().expect("a list");
+        let row = rows.iter().find(|row| row["device"] == device).unwrap_or_else(|| panic!("{report}"));
+        row["traffic"][key].as_u64().unwrap_or_else(|| panic!("{report}"))
+    };
+    // Each echo and each answer is on the device of the other end's side.
+    assert_eq!((traffic("eth0", "packets_in"), traffic("eth0", "packets_out")), (8, 8), "{report}");
+    assert_eq!((traffic("wpan0", "packets_in"), traffic("wpan0", "packets_out")), (6, 6), "{report}");
+}
+
+#[test]
+fn the_network_speaks_icmpv6() {
+    if skipped() || find_or_install("ping", "iputils-ping").is_none() {
+        return;
+    }
+    let (folder, path, ends) = scenario("icmp", MESH, &["s", "b", "n"]);
+    let unreachable = "import errno, socket, sys
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.settimeout(5)
+# Without IPV6_RECVERR, only some errors end a call.
+s.setsockopt(socket.IPPROTO_IPV6, 25, 1)
+s.connect((sys.argv[1], 9))
+s.send(b'x')
+try:
+    s.recv(10)
+except OSError as error:
+    sys.exit(0 if errno.errorcode.get(error.errno) == sys.argv[2] else 2)
+sys.exit(3)";
+    let script = folder.path().join("udp.py");
+    std::fs::write(&script, unreachable).expect("a file");
+    let says = |arguments: &str, what: &str| format!("server: ping {arguments} | grep -q '{what}'");
+    let commands = [
+        // The relay is simulated; border1 forwards to it.
+        says("-c 1 -W 3 {relay}", "1 received"),
+        says("-c 1 -W 3 -t 1 {sensor}", "Time exceeded"),
+        says("-c 1 -W 3 -t 2 {sensor}", "From fd00::4"),
+        // To the radio's 1280 bytes from the link's 1500.
+        "server: ping -c 2 -i 0.3 -W 2 -M do -s 1400 {sensor} | grep -q 'mtu.1280'".to_owned(),
+        format!("server: python3 {} {{relay}} ECONNREFUSED", script.display()),
+        format!("server: python3 {} fd00::99 EHOSTUNREACH", script.display()),
+    ];
+    let set = ["--set", "network.fragmentation=forbidden"];
+    let arguments: Vec<_> = commands.iter().flat_map(|command| ["--run", command]).chain(set).collect();
+    let (code, _, said) = ended(&path, &ends, &arguments);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_namespace_forwards_for_the_hosts_behind_it() {
+    if skipped() || find_or_install("ping", "iputils-ping").is_none() {
+        return;
+    }
+    let behind = MESH.replace("netns = \"NAMES-s\"", "netns = \"NAMES-s\"\nprefixes = [\"2001:db8:1::/64\"]");
+    let (_folder, path, ends) = scenario("fwd", &behind, &["s", "b", "n"]);
+    let host = format!("{}-h", netns::name("fwd"));
+    let _broom = Broom::new(std::slice::from_ref(&host));
+    ip(&["netns", "add", &host]);
+    let attach = format!(
+        "server: ip link add lan0 type veth peer name lan1 netns {host} && ip address add 2001:db8:1::1/64 dev lan0 \
+         nodad && ip link set lan0 up && sysctl -q -w net.ipv6.conf.all.forwarding=1 && ip -n {host} address add \
+         2001:db8:1::2/64 dev lan1 nodad && ip -n {host} link set lan1 up && ip -n {host} route add default via \
+         2001:db8:1::1"
+    );
+    let from_host = format!(
+        "server: ip netns exec {host} ping -q -c 2 -i 0.2 -W 3 {{sensor}} > /dev/null && ip netns exec {host} ping -c 1 \
+         -W 3 -t 2 {{sensor}} | grep -q 'Time exceeded'"
+    );
+    let commands = [&*attach, &from_host, "sensor: ping -q -c 2 -i 0.2 -W 3 2001:db8:1::2 > /dev/null"];
+    let arguments: Vec<_> = commands.iter().flat_map(|command| ["--run", command]).collect();
+    let (code, report, said) = ended(&path, &ends, &arguments);
+    assert_eq!(code, Some(0), "{said} {report}");
+}
+
+/// The kernel's packets follow routes that simulated routers have found.
+#[test]
+fn routing_protocols_run_below_a_kernel() {
+    if skipped() || find_or_install("ping", "iputils-ping").is_none() {
+        return;
+    }
+    let row = |radio: &str| {
+        let node = |(i, name): (usize, &str)| {
+            let tun = match name {
+                "root" | "leaf" => format!("host = \"tun\"\nnetns = \"NAMES-{}\"\n", &name[..1]),
+                _ => String::new(),
+            };
+            format!("[[node]]\nname = \"{name}\"\nkind = \"node\"\nposition = [{}, 0]\n{tun}", 80 * i)
+        };
+        let nodes: String = ["root", "one", "two", "leaf"].into_iter().enumerate().map(node).collect();
+        format!("stop = \"60 s\"\n[emulation]\nlag_limit = \"500 ms\"\n{radio}\n{nodes}")
+    };
+    for (test, radio) in [
+        ("rpl", "[radio]\nrange = \"100 m\"\n[paths]\nroot = \"root\""),
+        ("aodv", "[wifi]\nrange = \"100 m\"\n[aodv]"),
+    ] {
+        let (_folder, path, ends) = scenario(test, &row(radio), &["r", "l"]);
+        let until = |from: &str, to: &str| {
+            format!(
+                "{from}: for i in 1 2 3 4 5 6 7 8 9; do ping -q -c 2 -i 0.2 -W 2 {{{to}}} && exit; sleep 1; done; exit 1"
+            )
+        };
+        let commands = [until("leaf", "root"), until("root", "leaf")];
+        let mut arguments: Vec<_> = commands.iter().flat_map(|command| ["--run", command]).collect();
+        if test == "aodv" {
+            arguments.extend(["--set", "network.ip=4"]);
+        }
+        let (code, report, said) = ended(&path, &ends, &arguments);
+        assert_eq!(code, Some(0), "{test}: {said} {report}");
+    }
+}
+
+/// Commands see their own standard output, and nothing of the namespace's loopback is missing.
+#[test]
+fn commands_print_where_the_user_looks() {
+    if skipped() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("out", MESH, &["s", "b", "n"]);
+    let _broom = Broom::new(&ends);
+    let mut emulate = std::process::Command::new(program());
+    let commands = ["--run", "server: echo hello", "--run", "server: anabranch --version"];
+    let output = emulate.arg("emulate").arg(&path).args(commands).output().expect("it starts");
+    let printed = text(&output.stdout);
+    assert!(printed.starts_with("hello\nanabranch "), "{printed}");
+    assert!(printed.contains("lag of"), "the report follows: {printed}");
+    assert!(!inside(&ends[0], &["true"]).output().expect("it starts").status.success(), "it is gone");
+}
