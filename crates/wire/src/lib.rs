@@ -8,6 +8,7 @@
 //! | [`ecn`] | the ECN bits of IP headers |
 //! | [`set`] | messages of the SET session layer, defined by this project |
 //! | [`rdca`] | datagrams of RDCA, defined by this project |
+//! | [`coap`] | messages of CoAP, with block-wise transfers |
 //! | [`ieee802154`], [`ieee80211`] | radio frames |
 //! | [`sixlowpan`] | IPv6 packets in frames of IEEE 802.15.4 |
 //! | [`icmpv6`], [`rpl`] | ICMPv6 messages and RPL, the routing protocol carried in them |
@@ -25,6 +26,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod aodv;
+pub mod coap;
 pub mod ecn;
 pub mod eventlog;
 #[cfg(feature = "ip")]

@@ -3,6 +3,7 @@
 //! One binary for all files: linking one per file would take longer than compiling them.
 
 mod aodv;
+mod coap;
 mod ip_properties;
 mod ip_vectors;
 mod rdca;
