@@ -25,6 +25,7 @@
 //! * [`dtc`] caches TCP segments in forwarding nodes and repairs losses there.
 //! * [`mptcp`] runs one connection over several paths; [`paths`] builds these paths.
 //! * [`rdca`] collects data from many senders at one sink.
+//! * [`coap`] carries a body in blocks over CoAP.
 //! * [`sockbuf`] divides a pool of send buffers among the connections of a host.
 //! * [`aodv`] finds routes in an ad hoc network.
 //! * [`policy`] lets a configuration name a user's congestion control, scheduler or striping
@@ -38,6 +39,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod aodv;
+pub mod coap;
 #[cfg(feature = "packets")]
 pub mod dtc;
 #[cfg(feature = "packets")]

@@ -7,6 +7,8 @@ mod aodv_discovery;
 mod aodv_errors;
 mod aodv_loops;
 mod aodv_world;
+mod coap;
+mod coap_world;
 mod dtc_allocations;
 mod dtc_chain;
 mod dtc_node;
