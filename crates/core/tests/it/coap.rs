@@ -435,6 +435,51 @@ fn a_separate_response_is_acknowledged() {
     assert_eq!(reset, Message::empty(Type::Reset, 1));
 }
 
+/// RFC 7959 sections 2.9.2 and 2.9.3: the client begins again, with smaller blocks where the server
+/// says so, but not for ever. Section 2.4: a new ETag is a new body.
+#[test]
+fn a_client_begins_again_where_the_server_has_lost_the_blocks() {
+    let now = Instant::ZERO;
+    let config = config(Method::Block1, 64);
+    let mut client = Client::put(now, config, "x", body(200), 1);
+    let next = |client: &mut Client| decode(&client.poll_transmit(now).expect("a request")).expect("valid");
+    let reply = |request: &Message, code, block: Block| {
+        let number = if request.code == Code::PUT { option::BLOCK1 } else { option::BLOCK2 };
+        Message::new(Type::Acknowledgement, code, request.id, request.token).with_block(number, block)
+    };
+    let block = |message: &Message| message.block(option::BLOCK1).map(|block| (block.num, block.size()));
+    let first = next(&mut client);
+    assert_eq!((block(&first), first.uint(option::SIZE1)), (Some((0, 64)), Some(200)));
+    let small = Block { num: 0, more: true, szx: 1 };
+    client.handle_datagram(now, &datagram(&reply(&first, Code::TOO_LARGE, small)));
+    let again = next(&mut client);
+    assert_eq!((block(&again), again.token == first.token), (Some((0, 32)), false));
+    client.handle_datagram(now, &datagram(&reply(&again, Code::CONTINUE, small)));
+    let mut request = next(&mut client);
+    assert_eq!(block(&request), Some((1, 32)));
+    for _ in 0..3 {
+        client.handle_datagram(now, &datagram(&reply(&request, Code::INCOMPLETE, small)));
+        request = next(&mut client);
+        assert_eq!(block(&request), Some((0, 32)));
+    }
+    client.handle_datagram(now, &datagram(&reply(&request, Code::INCOMPLETE, small)));
+    assert_eq!(client.outcome(), Some(Err(Failure::Refused(Code::INCOMPLETE))));
+
+    let mut client = Client::get(now, config, "x", 1);
+    let mut answer = |client: &mut Client, num, more, etag: &'static [u8]| {
+        let request = next(client);
+        let block = Block { num, more, szx: 2 };
+        let answer = reply(&request, Code::CONTENT, block).with(option::ETAG, etag);
+        client.handle_datagram(now, &datagram(&answer.with_payload(vec![etag[0]; 64])));
+        request.block(option::BLOCK2).map(|block| block.num)
+    };
+    assert_eq!(answer(&mut client, 0, true, b"1"), Some(0));
+    assert_eq!(answer(&mut client, 1, true, b"2"), Some(1));
+    assert_eq!(answer(&mut client, 0, true, b"2"), Some(0));
+    assert_eq!(answer(&mut client, 1, false, b"2"), Some(1));
+    assert_eq!(client.poll_event(), Some(Event::Received(Bytes::from(vec![b'2'; 128]))));
+}
+
 #[test]
 fn errors_and_resets_end_a_transfer() {
     for method in METHODS {

@@ -8,6 +8,7 @@ mod aodv_errors;
 mod aodv_loops;
 mod aodv_world;
 mod coap;
+mod coap_interop;
 mod coap_world;
 mod dtc_allocations;
 mod dtc_chain;
