@@ -1,9 +1,9 @@
 //! Block-wise transfers over CoAP: a [`Client`] and a [`Server`] for one resource.
 //!
 //! [`Method`] selects one of four ways to carry a body: Block1 and Block2 (RFC 7959) with one
-//! confirmable message per round trip (RFC 7252 section 4), or Q-Block1 and Q-Block2 (RFC 9177) with
-//! sets of non-confirmable messages. `docs/reference/coap.md` lists the implemented sections and the
-//! deviations.
+//! confirmable message per round trip (RFC 7252 section 4), or Q-Block1 and Q-Block2 (RFC 9177)
+//! with sets of non-confirmable messages. `docs/reference/coap.md` lists the implemented sections
+//! and the deviations.
 //!
 //! Both machines take and give whole datagrams, as [`anabranch_wire::coap`] reads and writes them.
 //! Random numbers follow from one number, which the owner passes at the beginning. A client carries
@@ -21,6 +21,7 @@ mod get;
 mod messages;
 mod put;
 mod server;
+mod step;
 
 use core::fmt;
 

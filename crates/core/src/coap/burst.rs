@@ -2,8 +2,8 @@
 //! (RFC 9177 section 7.2).
 //!
 //! MAX_PAYLOADS blocks go at once: a set. The next set follows when the receiver permits it, or
-//! after NON_TIMEOUT_RANDOM. Blocks that the receiver requests again go first, at most a set of them
-//! at a time.
+//! after NON_TIMEOUT_RANDOM. Blocks that the receiver requests again go first, at most a set of
+//! them at a time.
 
 use alloc::collections::BTreeSet;
 
@@ -83,7 +83,8 @@ impl Burst {
         is_over
     }
 
-    /// The receiver has all blocks below this one. The next set may go if that is all that was sent.
+    /// The receiver has all blocks below this one. The next set may go if that is all that was
+    /// sent.
     pub(super) fn proceed(&mut self, received: u32) {
         if received >= self.next {
             self.go();

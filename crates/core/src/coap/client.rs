@@ -10,21 +10,9 @@ use super::exchange::{Exchange, Expiry, is_empty_ack};
 use super::get::{Get, QGet};
 use super::messages::{Messages, blocks};
 use super::put::{Put, QPut};
+use super::step::Step;
 use super::{Counters, Event, Failure};
 use crate::time::Instant;
-
-/// What a transfer does after an event.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// Waits.
-    Wait,
-    /// Sends its next confirmable request.
-    Next,
-    /// Has received the whole body.
-    Received(Bytes),
-    /// Has ended.
-    Over(Result<(), Failure>),
-}
 
 #[derive(Debug)]
 enum Transfer {
@@ -173,7 +161,8 @@ impl Client {
     }
 
     fn handle_response(&mut self, now: Instant, response: &Message) {
-        if !self.is_own(response.token) || has_unknown(response) {
+        let is_response = response.code.is_response() && self.is_own(response.token);
+        if !is_response || has_unknown(response) {
             self.messages.counters.ignored += 1;
             return;
         }

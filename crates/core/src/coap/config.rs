@@ -13,7 +13,8 @@ pub enum Method {
     /// round trip.
     #[default]
     Block1,
-    /// GET with Block2 (RFC 7959): the receiver of the body is the client; one block per round trip.
+    /// GET with Block2 (RFC 7959): the receiver of the body is the client; one block per round
+    /// trip.
     Block2,
     /// PUT with Q-Block1 (RFC 9177): the sender is the client; sets of non-confirmable blocks.
     #[cfg_attr(feature = "serde", serde(rename = "q-block1"))]
@@ -52,12 +53,12 @@ pub struct Config {
     /// MAX_PAYLOADS: number of non-confirmable blocks that are sent at once, 10 (RFC 9177 section
     /// 7.2). Both ends need the same number.
     pub max_payloads: u16,
-    /// NON_TIMEOUT: least pause between two sets of blocks without a permission of the receiver, 2 s
-    /// (RFC 9177 section 7.2). The pause is chosen once for each body, at random up to
+    /// NON_TIMEOUT: least pause between two sets of blocks without a permission of the receiver, 2
+    /// s (RFC 9177 section 7.2). The pause is chosen once for each body, at random up to
     /// ACK_RANDOM_FACTOR times this.
     pub non_timeout: Duration,
-    /// NON_RECEIVE_TIMEOUT: first wait for a missing block, 4 s; doubles with each request (RFC 9177
-    /// section 7.2).
+    /// NON_RECEIVE_TIMEOUT: first wait for a missing block, 4 s; doubles with each request (RFC
+    /// 9177 section 7.2).
     pub non_receive_timeout: Duration,
     /// NON_MAX_RETRANSMIT: largest number of requests for missing blocks without a block in answer,
     /// 4 (RFC 9177 section 7.2).

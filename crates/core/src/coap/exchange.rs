@@ -49,8 +49,8 @@ impl Exchange {
         self.message.id == id
     }
 
-    /// An empty ACK has arrived. The response may take as long as an exchange lives; the RFC sets no
-    /// limit.
+    /// An empty ACK has arrived. The response may take as long as an exchange lives; the RFC sets
+    /// no limit.
     pub(super) fn acknowledge(&mut self, now: Instant, config: &Config) {
         self.acknowledged = true;
         self.deadline = now + config.exchange_lifetime();

@@ -113,8 +113,9 @@ impl Gather {
         self.deadline
     }
 
-    /// The wait for a block has ended: the missing blocks up to the end of the latest set, or of the
-    /// next one if that is complete. `None` after NON_MAX_RETRANSMIT requests: the body is stale.
+    /// The wait for a block has ended: the missing blocks up to the end of the latest set, or of
+    /// the next one if that is complete. `None` after NON_MAX_RETRANSMIT requests: the body is
+    /// stale.
     pub(super) fn expire(&mut self, now: Instant, config: &Config) -> Option<Vec<u32>> {
         if self.requests >= config.non_max_retransmit {
             return None;

@@ -7,10 +7,10 @@ use anabranch_wire::coap::{Block, Code, Message, Token, Type, option};
 use bytes::Bytes;
 
 use super::Failure;
-use super::client::Step;
 use super::config::{Config, doubled};
 use super::gather::{Answer, Gather};
 use super::messages::{Messages, request};
+use super::step::Step;
 use crate::time::Instant;
 
 /// A body that arrives with Block2.

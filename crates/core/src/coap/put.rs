@@ -7,9 +7,9 @@ use anabranch_wire::coap::{Block, Code, MISSING_BLOCKS, Message, Token, Type, mi
 use bytes::Bytes;
 
 use super::burst::Burst;
-use super::client::Step;
 use super::config::Config;
 use super::messages::{Messages, blocks, request, slice};
+use super::step::Step;
 use super::{Counters, Failure};
 use crate::time::Instant;
 

@@ -166,7 +166,8 @@ fn q_block1_recovers_as_in_figures_5_and_6() {
     assert_eq!(at(13), at(10) + DELAY);
     assert_eq!(at(16), at(14) + DELAY + Duration::from_secs(4));
     assert_eq!(run.client.retransmissions, 3);
-    // All blocks have the same Request-Tag and length, and a token of their own (sections 4.3, 4.6).
+    // All blocks have the same Request-Tag and length, and a token of their own (sections 4.3,
+    // 4.6).
     let blocks: Vec<_> = run.by(From::Client).map(|(.., message, _)| message).collect();
     let tags: Vec<_> =
         blocks.iter().map(|m| (m.values(option::REQUEST_TAG).next(), m.uint(option::SIZE1))).collect();
@@ -466,7 +467,7 @@ fn a_client_begins_again_where_the_server_has_lost_the_blocks() {
     assert_eq!(client.outcome(), Some(Err(Failure::Refused(Code::INCOMPLETE))));
 
     let mut client = Client::get(now, config, "x", 1);
-    let mut answer = |client: &mut Client, num, more, etag: &'static [u8]| {
+    let answer = |client: &mut Client, num, more, etag: &'static [u8]| {
         let request = next(client);
         let block = Block { num, more, szx: 2 };
         let answer = reply(&request, Code::CONTENT, block).with(option::ETAG, etag);
