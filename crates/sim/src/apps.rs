@@ -2,6 +2,7 @@
 
 mod bulk;
 pub mod cbr;
+pub mod coap;
 pub mod messages;
 pub(crate) mod pace;
 pub mod packets;

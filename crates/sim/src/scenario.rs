@@ -9,6 +9,7 @@ pub mod advice;
 pub mod aodv;
 pub mod buffers;
 pub mod chain;
+pub mod coap;
 pub mod deployment;
 pub mod dtc;
 pub mod emulation;
@@ -55,7 +56,7 @@ pub use anabranch_units::text::{Node, Place, TextError as ScenarioError, Tree};
 pub use anabranch_units::{did_you_mean, nearest};
 pub use deployment::{Drawn, Undrawable};
 pub use file::{FileConfig, NodeKind};
-pub use plan::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer};
+pub use plan::{Plan, Planned, PlannedCoap, PlannedSet, PlannedTraffic, PlannedTransfer};
 pub use policies::Policies;
 pub use source::{Source, alias};
 pub use sweep::Point;
@@ -228,7 +229,7 @@ pub struct TransferSpec {
     pub repeat: Option<Repeat>,
     /// Interfaces of the sender that the transfer uses, if it has no request.
     pub interfaces: Interfaces,
-    /// Port of the receiver, if the transfer has no request.
+    /// Port of the node that listens, if the transfer has no request.
     pub port: u16,
     /// Time at which the receiver's application stops reading, if the transfer has no request.
     pub reads_until: Instant,
@@ -252,6 +253,15 @@ pub struct Repeat {
 }
 
 impl TransferSpec {
+    /// The node that listens on the port: the receiver, or the server that a CoAP client reads
+    /// from.
+    pub fn listener(&self) -> NodeId {
+        match self.scheme {
+            Scheme::Coap(config) if !config.method.is_put() => self.from,
+            _ => self.to,
+        }
+    }
+
     /// Start of each connection, and the time at which the sender closes it, in a simulation that
     /// ends at `end`. There is at least one.
     pub fn connections(&self, end: Instant) -> Vec<(Instant, Option<Instant>)> {
@@ -275,15 +285,17 @@ pub enum Scheme {
     Tcp,
     /// One Multipath TCP connection from end to end.
     Mptcp(mptcp::MptcpSpec),
+    /// A body over CoAP.
+    Coap(anabranch_core::coap::Config),
     /// A request to the node, followed by [`SetSpec::plan`].
     Set(SetSpec),
 }
 
 impl Scheme {
-    /// Whether the transfer is one connection from end to end without a request.
+    /// Whether the transfer goes from end to end, over a port of its own, without a request.
     pub fn is_bulk(&self) -> bool {
         match self {
-            Self::Tcp | Self::Mptcp(_) => true,
+            Self::Tcp | Self::Mptcp(_) | Self::Coap(_) => true,
             Self::Set(_) => false,
         }
     }

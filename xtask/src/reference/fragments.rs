@@ -279,6 +279,15 @@ acceleration = "off"
 "#,
     ),
     (
+        "coap",
+        r#"
+[coap.quick]
+method = "q-block1"
+block_size = 512
+max_payloads = 20
+"#,
+    ),
+    (
         "buffers",
         r#"
 [buffers.small]

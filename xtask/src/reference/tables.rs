@@ -36,7 +36,7 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
 ];
 
 /// Order of the tables on the page. Other tables of the schema follow.
-const ORDER: [&str; 21] = [
+const ORDER: [&str; 22] = [
     "network",
     "node",
     "nodes",
@@ -51,6 +51,7 @@ const ORDER: [&str; 21] = [
     "tcp",
     "dtc",
     "rdca",
+    "coap",
     "buffers",
     "transfer",
     "traffic",
@@ -90,7 +91,7 @@ terms; [Radio in a scenario](scenario-radio.md) describes radio networks.
 | example of `--set` | meaning |
 | --- | --- |
 | `link.radio1.rate=\"56 kbit/s\"` | a member of a list is identified by its `name` or its index |
-| `\"link.*.loss=2 %\"`, `link.radio*.loss=0.1`, `tcp.*.congestion=cubic` | `*` stands for any text in the names of members, and in the names of profiles of `tcp`, `dtc`, `rdca` and `buffers`. A pattern that matches nothing is refused |
+| `\"link.*.loss=2 %\"`, `link.radio*.loss=0.1`, `tcp.*.congestion=cubic` | `*` stands for any text in the names of members, and in the names of profiles of `tcp`, `dtc`, `rdca`, `coap` and `buffers`. A pattern that matches nothing is refused |
 | `link.hop3.loss=0.1`, `\"link.radio2-*.rate=56 kbit/s\"` | links that one table makes are also identified by their own names |
 | `radio=off` | removes one of the sections `radio`, `paths`, `wifi` and `aodv` |
 | `loss=0.1` | a name in the table `[alias]` stands for paths: [Aliases](scenario-mesh.md#aliases) |
@@ -249,6 +250,7 @@ impl Page<'_> {
                     _ => vec![("", of("ours"))],
                 }
             }
+            "coap" => vec![("", of(&self.silent.hosts, "/coap/rfc"))],
             "rdca" => vec![
                 ("ours", of(&self.silent.wifi, "/rdca/ours")),
                 ("paper", of(&self.silent.wifi, "/rdca/paper")),

@@ -82,6 +82,7 @@ impl Source {
             nodes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             rdca: BTreeMap::new(),
+            coap: BTreeMap::new(),
             pools: BTreeMap::new(),
             first_links: Vec::new(),
             axes: OnceCell::new(),
@@ -119,6 +120,7 @@ struct Checker<'s> {
     nodes: BTreeMap<String, NodeId>,
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
+    coap: BTreeMap<String, anabranch_core::coap::Config>,
     pools: BTreeMap<String, BuffersOptions>,
     /// Index of the first link of each table `[[link]]`, followed by the number of links. A table
     /// makes any number of links, each in both directions.
@@ -215,6 +217,7 @@ impl<'s> Checker<'s> {
         let network = self.network(&file)?;
         self.profiles(&mut file)?;
         self.rdca = self.rdca_profiles(&mut file)?;
+        self.coap = self.coap_profiles(&mut file)?;
         self.pools(&mut file)?;
         let deployment = self.expand(&mut file)?;
         let mut nodes = self.nodes(&file, network.ip)?;
@@ -340,15 +343,18 @@ impl<'s> Checker<'s> {
             transfers.flatten().chain(traffic().filter_map(|t| t.tcp.as_ref())).cloned().collect();
         let dtc: BTreeSet<String> = file.node.iter().filter_map(|node| node.dtc.clone()).collect();
         let rdca: BTreeSet<String> = traffic().filter_map(|t| t.rdca.clone()).collect();
+        let coap: BTreeSet<String> = file.transfer.iter().filter_map(|t| t.coap.clone()).collect();
         let buffers: BTreeSet<String> = file.node.iter().filter_map(|node| node.buffers.clone()).collect();
         let unused_buffers = file.buffers.keys().find(|name| !buffers.contains(*name));
         let unused_tcp = file.tcp.keys().find(|name| *name != "default" && !tcp.contains(*name));
         let unused_dtc = file.dtc.keys().find(|name| !dtc.contains(*name));
         let unused_rdca = file.rdca.keys().find(|name| *name != "default" && !rdca.contains(*name));
+        let unused_coap = file.coap.keys().find(|name| *name != "default" && !coap.contains(*name));
         let kinds = [
             ("tcp", unused_tcp, &tcp, "transfer or traffic", "`tcp`, `tcp_wireless` or `tcp_receiver`"),
             ("dtc", unused_dtc, &dtc, "node", "`dtc`"),
             ("rdca", unused_rdca, &rdca, "traffic", "`rdca`"),
+            ("coap", unused_coap, &coap, "transfer", "`coap`"),
             ("buffers", unused_buffers, &buffers, "node", "`buffers`"),
         ];
         for (kind, unused, used, user, keys) in kinds {
@@ -366,6 +372,7 @@ impl<'s> Checker<'s> {
         scenario.resolved.tcp.retain(|name, _| name == "default" || tcp.contains(name));
         scenario.resolved.dtc.retain(|name, _| dtc.contains(name));
         scenario.resolved.rdca.retain(|name, _| rdca.contains(name));
+        scenario.resolved.coap.retain(|name, _| coap.contains(name));
         scenario.resolved.buffers.retain(|name, _| buffers.contains(name));
         Ok(())
     }

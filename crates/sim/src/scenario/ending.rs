@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use anabranch_core::coap;
 use anabranch_core::set::{Failure, Outcome as SetOutcome};
 use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::Instant;
 
 use super::{Planned, Scenario};
 use crate::apps::Outcome;
+use crate::apps::coap::CoapEnd;
 use crate::apps::set::SetSender;
 use crate::packet::NodeId;
 use crate::sim::Simulation;
@@ -37,6 +39,8 @@ pub enum Ending {
     Aborted(Instant),
     /// A transfer with a request (end-to-end, split or SET) failed at this time.
     Failed(Failure, Instant),
+    /// A client of CoAP gave up at this time.
+    Abandoned(coap::Failure, Instant),
 }
 
 impl Ending {
@@ -53,6 +57,9 @@ impl Ending {
             Self::TimedOut(_) => "see what the links drop, or raise `data_retries` of the TCP profile",
             Self::Reset(_) | Self::Refused(_) | Self::Aborted(_) => {
                 "see which node fails or starts again: `--trace PATH` has the segment with RST"
+            }
+            Self::Abandoned(..) => {
+                "see what the links drop, or raise `max_retransmit` of the CoAP profile: `--pcap PATH` has the messages"
             }
             Self::Failed(..) => {
                 "see what the links drop and which gateways fail: `--events PATH` and `anabranch view`"
@@ -81,6 +88,7 @@ impl fmt::Display for Ending {
             Self::Reset(at) => write!(f, "the receiver reset the connection at {}", seconds(at)),
             Self::Refused(at) => write!(f, "the receiver refused the connection at {}", seconds(at)),
             Self::Aborted(at) => write!(f, "the sender aborted the connection at {}", seconds(at)),
+            Self::Abandoned(failure, at) => write!(f, "{failure}, and the client gave up at {}", seconds(at)),
             Self::Failed(failure, at) => write!(f, "{failure}, known at {}", seconds(at)),
         }
     }
@@ -108,6 +116,14 @@ impl Scenario {
                 Outcome::Done => Ending::Delivered,
                 Outcome::Failed(reason) => closed(reason, sender.opened.is_some(), at),
                 Outcome::Pending => self.pending(transfer.index, sender.started, sender.opened, sim),
+            };
+        }
+        for transfer in &planned.coaps {
+            let client = sim.app::<CoapEnd>(transfer.client);
+            endings[transfer.index] = match client.outcome {
+                _ if sim.app::<CoapEnd>(transfer.receiver).received.is_some() => Ending::Delivered,
+                Some((at, Err(failure))) => Ending::Abandoned(failure, at),
+                _ => self.pending(transfer.index, client.started, client.started, sim),
             };
         }
         for transfer in &planned.sets {

@@ -16,6 +16,7 @@ use super::alias::Alias;
 use super::aodv::AodvSection;
 use super::buffers::BuffersProfile;
 use super::chain::Via;
+use super::coap::CoapProfile;
 use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
 use anabranch_core::set::Energy;
 use anabranch_units::text;
@@ -74,6 +75,9 @@ pub struct FileConfig {
     /// RDCA profiles by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rdca: BTreeMap<String, RdcaProfile>,
+    /// CoAP profiles by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coap: BTreeMap<String, CoapProfile>,
     /// Pools of send buffers by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub buffers: BTreeMap<String, BuffersProfile>,
@@ -703,6 +707,9 @@ pub enum TransferKind {
     /// the sender's interfaces, or on each path that `[paths]` has the nodes build, or one subflow
     /// over the static route.
     Mptcp,
+    /// CoAP: a block-wise transfer over UDP datagrams. The profile's `method` says whether the
+    /// sender puts the data, or the receiver gets them.
+    Coap,
     /// A request, as in SET, and then one TCP connection from end to end. Gateways only route and
     /// fragment.
     EndToEnd,
@@ -717,7 +724,7 @@ impl TransferKind {
     /// Whether the transfer begins with a request, as in SET.
     pub fn has_request(self) -> bool {
         match self {
-            Self::Tcp | Self::Mptcp => false,
+            Self::Tcp | Self::Mptcp | Self::Coap => false,
             Self::EndToEnd | Self::Split | Self::Set => true,
         }
     }
@@ -791,7 +798,8 @@ pub struct TransferSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interfaces: Option<Vec<String>>,
     /// Port of the receiver; 25000, 25001 and so on in the order of the file if none is given. With
-    /// `count`, the port of the first transfer. Only for kinds "tcp" and "mptcp".
+    /// `count`, the port of the first transfer. Only for kinds "tcp", "mptcp" and "coap", where it
+    /// is the port of the server; Wireshark expects CoAP on port 5683.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// TCP profile of the receiver; that of `tcp` if none is given. Only for kinds "tcp" and
@@ -815,16 +823,19 @@ pub struct TransferSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewayChoice>,
     /// Gateway over which an end with a link to it sends the request and plain TCP. Without this
-    /// key they follow the static routes. Not for kinds "tcp" and "mptcp", which follow routes or
-    /// paths.
+    /// key they follow the static routes. Not for kinds "tcp", "mptcp" and "coap", which follow
+    /// routes or paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_gateway: Option<String>,
-    /// Options of SET. Not for kinds "tcp" and "mptcp".
+    /// Options of SET. Not for kinds "tcp", "mptcp" and "coap".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<SetSection>,
     /// Options of Multipath TCP. Only for kind "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<MptcpSection>,
+    /// CoAP profile. Only for kind "coap".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coap: Option<String>,
 }
 
 impl TransferSection {
@@ -851,6 +862,7 @@ impl TransferSection {
             default_gateway: None,
             set: None,
             mptcp: None,
+            coap: None,
         }
     }
 }

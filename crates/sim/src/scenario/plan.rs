@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::paths::NodeType;
 use anabranch_core::time::Instant;
-use anabranch_core::{mptcp, tcp};
+use anabranch_core::{coap, mptcp, tcp};
 use bytes::Bytes;
 
 pub use self::set::PlannedSet;
@@ -18,6 +18,7 @@ use super::deployment::{Drawn, Undrawable};
 use super::file::LinkSection;
 use super::radio::Channel;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
+use crate::apps::coap::{CoapConfig, CoapEnd};
 use crate::apps::packets::Spacing;
 use crate::apps::set::NODE_PORT;
 use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
@@ -31,6 +32,8 @@ use crate::transport::TransportConfig;
 /// First port of the receivers of transfers without a request, in the order of the file. Wireshark
 /// takes none of the next 2,000 ports for those of another protocol.
 pub(super) const FIRST_PORT: u16 = 25_000;
+/// First port of CoAP clients, in the order of the file: the ephemeral ports (RFC 6335).
+pub(super) const CLIENT_PORT: u16 = 49_152;
 /// Largest number of transfers in a scenario, the last of which may be one without a request: SET
 /// uses the ports from `NODE_PORT` on.
 pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;
@@ -50,6 +53,8 @@ pub struct Plan {
 pub struct Planned {
     /// Transfers over one connection, TCP or Multipath TCP.
     pub transfers: Vec<PlannedTransfer>,
+    /// Transfers over CoAP.
+    pub coaps: Vec<PlannedCoap>,
     /// Transfers that begin with a request.
     pub sets: Vec<PlannedSet>,
     /// The relays: one on every gateway, if a transfer needs them.
@@ -73,6 +78,19 @@ pub struct PlannedTransfer {
     pub senders: u32,
     /// Its [`Sink`].
     pub sink: AppId,
+}
+
+/// A planned transfer over CoAP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlannedCoap {
+    /// Its index in [`Scenario::transfers`].
+    pub index: usize,
+    /// The [`CoapEnd`] that is the client.
+    pub client: AppId,
+    /// The [`CoapEnd`] that is the server.
+    pub server: AppId,
+    /// The [`CoapEnd`] that receives the body: one of these.
+    pub receiver: AppId,
 }
 
 impl PlannedTransfer {
@@ -125,6 +143,10 @@ impl Scenario {
                     let congestion = spec.config.tcp.congestion;
                     let tcp = tcp::Config { congestion, ..transfer.receiver };
                     [spec.config.into(), mptcp::Config { tcp, ..spec.config }.into()]
+                }
+                Scheme::Coap(config) => {
+                    plan.add_coap(index, transfer, config, files);
+                    continue;
                 }
                 Scheme::Set(_) => continue,
             };
@@ -307,6 +329,28 @@ impl Scenario {
 }
 
 impl Plan {
+    fn add_coap(
+        &mut self,
+        index: usize,
+        transfer: &TransferSpec,
+        coap: coap::Config,
+        files: &BTreeMap<String, Bytes>,
+    ) {
+        let TransferSpec { from, to, port, .. } = *transfer;
+        let body = set::content(&transfer.content, files);
+        let is_put = coap.method.is_put();
+        let (here, there) = if is_put { (from, to) } else { (to, from) };
+        // Of two transfers that begin at a node, one may go to a port that is the other's default.
+        let own = CLIENT_PORT + (index % usize::from(u16::MAX - CLIENT_PORT)) as u16;
+        let end = |peer, port, peer_port| CoapConfig { peer, port, peer_port, body: body.clone(), coap };
+        let server = CoapEnd::server(end(here, port, own));
+        let server = self.builder.app(there, Instant::ZERO, server);
+        let client = CoapEnd::client(end(there, own, port));
+        let client = self.builder.app(here, Instant::ZERO + transfer.start, client);
+        let receiver = if is_put { server } else { client };
+        self.planned.coaps.push(PlannedCoap { index, client, server, receiver });
+    }
+
     fn add_bulk(
         &mut self,
         index: usize,

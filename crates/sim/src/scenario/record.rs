@@ -5,6 +5,7 @@ mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anabranch_core::coap::Counters;
 use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
 
@@ -12,8 +13,10 @@ use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
 use super::file::FileConfig;
 use super::{
-    ContentSpec, Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, TransferSpec,
+    ContentSpec, Plan, Planned, PlannedCoap, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario,
+    TransferSpec,
 };
+use crate::apps::coap::CoapEnd;
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::link::discipline::DisciplineConfig;
@@ -91,6 +94,9 @@ impl Scenario {
         let mut metrics = Metrics::new();
         for planned in &plan.transfers {
             self.transfer_metrics(&mut metrics, planned, sim, end);
+        }
+        for planned in &plan.coaps {
+            self.coap_metrics(&mut metrics, planned, sim, end);
         }
         for planned in &plan.sets {
             self.set_metrics(&mut metrics, planned, plan, sim, end);
@@ -220,6 +226,26 @@ impl Scenario {
         if let Some(multipath) = &multipath {
             multipath_metrics(metrics, &place, multipath);
         }
+    }
+
+    fn coap_metrics(&self, metrics: &mut Metrics, planned: &PlannedCoap, sim: &Simulation, end: Instant) {
+        let spec = &self.transfers[planned.index];
+        let place = format!("transfer.{}", spec.name);
+        let started = sim.app::<CoapEnd>(planned.client).started;
+        let receiver = sim.app::<CoapEnd>(planned.receiver);
+        let (delivered, received) = (receiver.octets(), receiver.received);
+        let latency = received.and_then(|at| Some(at.saturating_since(started?).as_secs_f64()));
+        put(metrics, &place, "latency_s", latency, "s");
+        put_censored(metrics, (&place, spec), started, latency.is_none(), end);
+        let goodput = goodput_until(spec, started, delivered, received.unwrap_or(end));
+        put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
+        put(metrics, &place, "delivered_bytes", Some(delivered as f64), "B");
+        put(metrics, &place, "delivered", Some(f64::from(u8::from(received.is_some()))), "1");
+        let ends = [planned.client, planned.server].map(|app| sim.app::<CoapEnd>(app).counters());
+        let sum = |count: fn(&Counters) -> u64| Some(ends.iter().map(count).sum::<u64>() as f64);
+        put(metrics, &place, "datagrams", sum(|counters| counters.sent), "1");
+        put(metrics, &place, "retransmissions", sum(|counters| counters.retransmissions), "1");
+        put(metrics, &place, "timeouts", sum(|counters| counters.timeouts), "1");
     }
 
     fn set_metrics(

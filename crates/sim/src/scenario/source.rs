@@ -91,9 +91,9 @@ impl Source {
     ///
     /// The steps of the path are keys. In a list of tables a step is an index, the `name` of an
     /// entry, or a pattern of names in which `*` stands for any text; patterns also select profiles
-    /// of `tcp`, `dtc`, `rdca` and `buffers`. The name or pattern of single links of a table
-    /// `[[link]]` is a step, too. The value is TOML; a value that is not valid TOML is a string.
-    /// `off` removes a section `radio`, `paths`, `wifi` or `aodv`.
+    /// of `tcp`, `dtc`, `rdca`, `coap` and `buffers`. The name or pattern of single links of a
+    /// table `[[link]]` is a step, too. The value is TOML; a value that is not valid TOML is a
+    /// string. `off` removes a section `radio`, `paths`, `wifi` or `aodv`.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -406,7 +406,7 @@ fn selects_profile(path: &str) -> bool {
         steps[..],
         ["transfer" | "node" | "nodes" | "traffic"]
             | ["transfer" | "node" | "nodes" | "traffic", _]
-            | ["transfer", _, "kind" | "tcp" | "tcp_wireless" | "tcp_receiver"]
+            | ["transfer", _, "kind" | "tcp" | "tcp_wireless" | "tcp_receiver" | "coap"]
             | ["node" | "nodes", _, "dtc" | "buffers"]
             | ["traffic", _, "tcp" | "rdca" | "over"]
     )
@@ -455,7 +455,7 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
         tree.get_mut().remove(path);
         return Ok(());
     }
-    let [kind @ ("tcp" | "dtc" | "rdca" | "buffers"), name, rest @ ..] = &steps[..] else {
+    let [kind @ ("tcp" | "dtc" | "rdca" | "coap" | "buffers"), name, rest @ ..] = &steps[..] else {
         let is_single = single::apply(tree, &steps, value)?;
         if is_single && !path.contains('*') {
             return Ok(());
@@ -480,7 +480,7 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     let mut names: Vec<&str> =
         table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
     // These profiles exist without an entry in the file.
-    if matches!(kind, "tcp" | "rdca") && !names.contains(&"default") {
+    if matches!(kind, "tcp" | "rdca" | "coap") && !names.contains(&"default") {
         names.push("default");
     }
     let meant: Vec<String> =
@@ -517,7 +517,7 @@ fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>)
         return apply_to(slot, rest, value);
     }
     if let Some(pattern) = [Some(key), rest.first()].into_iter().flatten().find(|step| step.contains('*')) {
-        let hint = "`*` matches entries of a list, or profiles of `tcp`, `dtc`, `rdca` or `buffers`";
+        let hint = "`*` matches entries of a list, or profiles of `tcp`, `dtc`, `rdca`, `coap` or `buffers`";
         return Err((format!("`{pattern}` means nothing here"), Some(hint.to_owned())));
     }
     let mut new = match rest {

@@ -6,6 +6,7 @@ use super::*;
 
 mod alias;
 mod chain;
+mod coap;
 mod csl;
 mod disciplines;
 mod endings;
@@ -548,7 +549,7 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "kind = \"tcp\"",
         "kind = \"udp\"",
         expect![[r#"
-            bad.toml:57:8: unknown word `udp`, expected one of `tcp`, `mptcp`, `end-to-end`, `split`, `set`
+            bad.toml:57:8: unknown word `udp`, expected one of `tcp`, `mptcp`, `coap`, `end-to-end`, `split`, `set`
               hint: did you mean `tcp`?"#]],
     );
     check(
@@ -816,7 +817,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `topology`, `route`, `transfer`, `traffic`, `probe`, `event`, `random-event`, `emulation`, `alias`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `coap`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `topology`, `route`, `transfer`, `traffic`, `probe`, `event`, `random-event`, `emulation`, `alias`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

@@ -1,7 +1,9 @@
 //! Checks the channel, the nodes on it, and paths over it.
 
 use anabranch_core::time::Duration;
+use anabranch_wire::ip::UDP_HEADER_LEN;
 
+use super::super::coap::OVERHEAD;
 use super::super::file::{FileConfig, TransferSection};
 use super::super::paths::PathsSpec;
 use super::super::radio::{Channel, RadioSpec};
@@ -225,6 +227,16 @@ impl Checker<'_> {
         };
         let wireless = match &spec.scheme {
             Scheme::Tcp | Scheme::Mptcp(_) => spec.tcp.mss,
+            Scheme::Coap(config) => {
+                let headers = scenario.network.ip.header_len() + UDP_HEADER_LEN as u32 + OVERHEAD;
+                let most = radio.channel.mtu().saturating_sub(headers);
+                if u32::from(config.block_size) <= most {
+                    return Ok(());
+                }
+                let message = format!("a packet of the radio has room for {most} bytes of a block");
+                let hint = "set a smaller `block_size` in the CoAP profile";
+                return self.fault(at!["transfer", i, "coap"], message, Some(hint));
+            }
             Scheme::Set(set) => set.wireless.mss,
         };
         let most = radio.channel.mtu();

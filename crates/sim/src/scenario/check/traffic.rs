@@ -14,7 +14,7 @@ use super::super::rdca::RdcaOptions;
 use super::super::traffic::{
     Carrier, Connection, Over, Replies, Senders, TrafficSection, TrafficSpec, are_messages,
 };
-use super::super::{Scenario, TransferSpec, units};
+use super::super::{Scenario, Scheme, TransferSpec, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::messages::LEAST_MESSAGE;
@@ -99,10 +99,13 @@ impl Checker<'_> {
             let message = format!("port {} is that of SET, which a transfer uses", spec.port);
             return self.fault(at!["traffic", i, "port"], message, None);
         }
-        let listens = matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Mptcp(_));
-        let same = |t: &&TransferSpec| t.scheme.is_bulk() && (t.to, t.port) == (spec.to, spec.port);
-        if let Some(other) = scenario.transfers.iter().find(same).filter(|_| listens) {
-            let message = format!("the transfer `{}` is received on port {} already", other.name, spec.port);
+        let over_udp = matches!(spec.carrier, Carrier::Udp | Carrier::Rdca(_));
+        let same = |t: &&TransferSpec| match t.scheme {
+            Scheme::Coap(_) => over_udp && own.contains(&(t.listener(), t.port)),
+            _ => t.scheme.is_bulk() && !over_udp && (t.to, t.port) == (spec.to, spec.port),
+        };
+        if let Some(other) = scenario.transfers.iter().find(same) {
+            let message = format!("the transfer `{}` is received on port {} already", other.name, other.port);
             return self.fault(at!["traffic", i, "port"], message, None);
         }
         Ok(())

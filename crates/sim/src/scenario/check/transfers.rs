@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::set::{MAX_GATEWAYS, Plan};
-use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_core::{coap, tcp};
+use anabranch_wire::coap::Block;
 
 use super::super::deployment::{Count, NodesSection};
 use super::super::did_you_mean;
-use super::super::file::{GatewayChoice, RepeatSection, TransferKind, TransferSection};
+use super::super::file::{FileConfig, GatewayChoice, RepeatSection, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
 use super::super::plan::{FIRST_PORT, MAX_TCP_TRANSFERS};
 use super::super::source::Step;
@@ -90,13 +91,16 @@ impl Checker<'_> {
                 if count > 0 {
                     known.names.insert(spec.name.clone());
                     if spec.scheme.is_bulk() {
-                        known.ports.insert((spec.to, spec.port), scenario.transfers.len());
+                        known.ports.insert((spec.listener(), spec.port), scenario.transfers.len());
                     }
                     scenario.transfers.push(spec);
                 }
             }
             if section.kind == TransferKind::Mptcp {
                 section.mptcp.get_or_insert_default();
+            }
+            if section.kind == TransferKind::Coap {
+                section.coap.get_or_insert_with(|| "default".to_owned());
             }
             scenario.resolved.transfer[i] = section;
         }
@@ -155,7 +159,7 @@ impl Checker<'_> {
             return self.fault(at!["transfer", i, "name"], message, None);
         }
         let spec = self.transfer(i, (name, member), section, scenario)?;
-        let other = known.ports.get(&(spec.to, spec.port)).filter(|_| spec.scheme.is_bulk());
+        let other = known.ports.get(&(spec.listener(), spec.port)).filter(|_| spec.scheme.is_bulk());
         if let Some(other) = other.map(|index| &scenario.transfers[*index]) {
             let message = format!("`{}` receives on port {} already", other.name, spec.port);
             return self.fault(
@@ -238,7 +242,9 @@ impl Checker<'_> {
             }
             (Some(size), None) => ContentSpec::Bytes(size.0),
             (None, Some(file)) => ContentSpec::File(file.clone()),
-            (None, None) if !section.kind.has_request() => ContentSpec::Endless,
+            (None, None) if matches!(section.kind, TransferKind::Tcp | TransferKind::Mptcp) => {
+                ContentSpec::Endless
+            }
             (None, None) => {
                 let hint = Some("only kinds \"tcp\" and \"mptcp\" may go on for ever");
                 return self.fault(at!["transfer", i, "kind"], "`bytes` or `file` is missing", hint);
@@ -392,6 +398,7 @@ impl Checker<'_> {
         let plan = match kind {
             TransferKind::Tcp => return Ok(Scheme::Tcp),
             TransferKind::Mptcp => return self.multipath(i, section, tcp, scenario).map(Scheme::Mptcp),
+            TransferKind::Coap => return self.coap(i, section).map(Scheme::Coap),
             TransferKind::EndToEnd => Plan::EndToEnd,
             TransferKind::Split => Plan::Split,
             TransferKind::Set => Plan::Stripe,
@@ -436,6 +443,43 @@ impl Checker<'_> {
             Err(message) => return self.fault(at!["transfer", i, "set", "striping"], message, None),
         };
         Ok(Scheme::Set(SetSpec { plan, gateways, default_gateway, wireless, striping, set }))
+    }
+
+    /// The CoAP profile of a transfer.
+    fn coap(&self, i: usize, section: &TransferSection) -> Checked<coap::Config> {
+        let name = section.coap.as_deref().unwrap_or("default");
+        let config = *self.named(at!["transfer", i, "coap"], ("profile", "coap"), name, &self.coap)?;
+        let octets = match (section.bytes, &section.file) {
+            (Some(size), _) => size.0,
+            (None, Some(file)) => self.source.length_of(file).unwrap_or(0),
+            (None, None) => 0,
+        };
+        let most = u64::from(Block::NUMBERS) * u64::from(config.block_size);
+        if octets > most {
+            let message = format!(
+                "{octets} bytes: a body has at most {most} with blocks of {} bytes",
+                config.block_size
+            );
+            let hint = format!("raise `block_size` in `[coap.{name}]`, or carry less");
+            return self.fault(at!["transfer", i, "coap"], message, Some(&hint));
+        }
+        Ok(config)
+    }
+
+    /// Resolves the CoAP profiles. "default" exists even if the file does not define it.
+    pub(super) fn coap_profiles(&self, file: &mut FileConfig) -> Checked<BTreeMap<String, coap::Config>> {
+        let is_used = |t: &TransferSection| t.kind == TransferKind::Coap && t.coap.is_none();
+        if file.transfer.iter().any(is_used) {
+            file.coap.entry("default".to_owned()).or_default();
+        }
+        let mut profiles = BTreeMap::new();
+        for (name, profile) in &mut file.coap {
+            match profile.resolve() {
+                Ok(config) => profiles.insert(name.clone(), config),
+                Err((key, message)) => return self.fault(at!["coap", name.as_str(), key], message, None),
+            };
+        }
+        Ok(profiles)
     }
 
     fn multipath(
@@ -547,6 +591,7 @@ struct Unread {
 fn unread(section: &TransferSection) -> impl Iterator<Item = Unread> + use<> {
     let kind = section.kind;
     let request = kind.has_request();
+    let no_tcp = request || kind == TransferKind::Coap;
     let plain = !request || kind == TransferKind::EndToEnd;
     // A split connection goes through one gateway, so a limit above 1 has no effect.
     let several_for_split = kind == TransferKind::Split
@@ -565,10 +610,11 @@ fn unread(section: &TransferSection) -> impl Iterator<Item = Unread> + use<> {
         default_gateway: !request,
         set: !request,
         mptcp: kind != TransferKind::Mptcp,
-        interfaces: request,
+        coap: kind != TransferKind::Coap,
+        interfaces: no_tcp,
         port: request,
-        tcp_receiver: request,
-        reads_for: request,
+        tcp_receiver: no_tcp,
+        reads_for: no_tcp,
     };
     all.into_iter().filter(|(is_unread, _)| *is_unread).map(|(_, unread)| unread)
 }

@@ -41,6 +41,8 @@ impl Scenario {
             window.from = window.from.min(begin);
             let bulk = planned.transfers.iter().filter(|planned| planned.index == transfer);
             window.apps.extend(bulk.flat_map(|planned| planned.all_senders()));
+            let coaps = planned.coaps.iter().filter(|planned| planned.index == transfer);
+            window.apps.extend(coaps.map(|planned| planned.client));
             let sets = planned.sets.iter().filter(|planned| planned.index == transfer);
             window.apps.extend(sets.map(|planned| planned.sender));
         }

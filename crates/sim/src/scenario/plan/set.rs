@@ -30,7 +30,7 @@ impl Scenario {
     pub(super) fn plan_sets(&self, plan: &mut Plan, files: &BTreeMap<String, Bytes>) {
         let sets = self.transfers.iter().enumerate().filter_map(|(i, t)| match &t.scheme {
             Scheme::Set(spec) => Some((i, t, spec)),
-            Scheme::Tcp | Scheme::Mptcp(_) => None,
+            Scheme::Tcp | Scheme::Mptcp(_) | Scheme::Coap(_) => None,
         });
         for (index, transfer, spec) in sets {
             if plan.planned.relays.is_empty() {
@@ -154,7 +154,7 @@ impl Scenario {
     }
 }
 
-fn content(spec: &ContentSpec, files: &BTreeMap<String, Bytes>) -> Bytes {
+pub(super) fn content(spec: &ContentSpec, files: &BTreeMap<String, Bytes>) -> Bytes {
     match spec {
         ContentSpec::Bytes(n) => {
             let pattern = pattern();
@@ -166,6 +166,6 @@ fn content(spec: &ContentSpec, files: &BTreeMap<String, Bytes>) -> Bytes {
             }
         }
         ContentSpec::File(name) => files.get(name).cloned().expect("every file is given"),
-        ContentSpec::Endless => unreachable!("only plain TCP goes on for ever"),
+        ContentSpec::Endless => unreachable!("only TCP goes on for ever"),
     }
 }

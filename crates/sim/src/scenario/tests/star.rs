@@ -26,7 +26,7 @@ fn ends(scenario: &Scenario) -> Vec<String> {
 fn set(scenario: &Scenario) -> Vec<&SetSpec> {
     let specs = scenario.transfers.iter().map(|transfer| match &transfer.scheme {
         Scheme::Set(spec) => spec,
-        Scheme::Tcp | Scheme::Mptcp(_) => panic!("`{}` has no request", transfer.name),
+        Scheme::Tcp | Scheme::Mptcp(_) | Scheme::Coap(_) => panic!("`{}` has no request", transfer.name),
     });
     specs.collect()
 }
