@@ -234,8 +234,10 @@ impl Checker<'_> {
                     return Ok(());
                 }
                 let message = format!("a packet of the radio has room for {most} bytes of a block");
-                let hint = "set a smaller `block_size` in the CoAP profile";
-                return self.fault(at!["transfer", i, "coap"], message, Some(hint));
+                let name = section.coap.as_deref().unwrap_or("default");
+                let hint =
+                    format!("set `block_size = {}` or less in `[coap.{name}]`", 1 << most.max(1).ilog2());
+                return self.fault(at!["transfer", i, "coap"], message, Some(&hint));
             }
             Scheme::Set(set) => set.wireless.mss,
         };

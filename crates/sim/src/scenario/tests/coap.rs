@@ -308,6 +308,16 @@ fn what_contradicts_the_rfcs_is_refused() {
     assert!(error.contains("`log` receives on port 5683 already"), "{error}");
     // The server of a GET is at the other node.
     assert!(Source::new("ports.toml", other).set("coap.p.method=block2").scenario().is_ok());
+    // Above the radio nothing is fragmented.
+    let wifi = CABLE.replace("name = \"b\"", "name = \"b\"\nposition = [50, 0]");
+    let wifi = wifi.replace("name = \"a\"", "kind = \"node\"\nname = \"a\"\nposition = [0, 0]");
+    let (from, to) = wifi.find("[[link]]").zip(wifi.find("[coap.p]")).expect("both are there");
+    let wifi = format!("{}{}[wifi]\nrange = \"100 m\"\nmtu = 800\n", &wifi[..from], &wifi[to..]);
+    let error = Source::new("wifi.toml", wifi.clone()).scenario().expect_err("it is wrong").to_string();
+    assert!(error.contains("has room for 712 bytes of a block"), "{error}");
+    assert!(error.contains("set `block_size = 512` or less in `[coap.p]`"), "{error}");
+    let small = Source::new("wifi.toml", wifi).set("coap.p.block_size=512");
+    assert!(small.scenario().is_ok(), "{:?}", small.scenario().err());
     let traffic = format!(
         "{CABLE}port = 9100\n\n[[traffic]]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"b\"\npayload = \"100 B\"\ninterval = \"1 s\"\n"
     );
