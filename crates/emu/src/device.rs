@@ -159,15 +159,30 @@ impl End {
         let mut commands = format!(
             "link set dev {device} mtu {mtu}\naddress add {address}/{length} dev {device}{nodad}\nlink set dev {device} up\n"
         );
+        // In a namespace, only routes may choose a congestion control that the host does not
+        // allow to all users.
+        let congestion = scenario.emulation.congestion.as_ref();
+        let congctl = congestion.map_or_else(String::new, |name| format!(" congctl {name}"));
+        if !second && !congctl.is_empty() {
+            let to = network(self.address, length);
+            let kernels = match address {
+                IpAddr::V4(_) => format!("scope link src {address}"),
+                IpAddr::V6(_) => "metric 256".to_owned(),
+            };
+            let _ = writeln!(
+                commands,
+                "route replace {to}/{length} dev {device} proto kernel {kernels}{congctl}"
+            );
+        }
         if second {
             for node in (0..nodes).map(NodeId).filter(|node| self.side.has(*node)) {
                 let to = address_of(scenario.network.ip, node);
-                let _ = writeln!(commands, "route add {to}/{whole} dev {device}");
+                let _ = writeln!(commands, "route add {to}/{whole} dev {device}{congctl}");
             }
         }
         let others = hosts.iter().filter(|(_, node)| *node != self.node && self.side.has(*node));
         for (prefix, _) in others {
-            let _ = writeln!(commands, "route add {prefix} dev {device}");
+            let _ = writeln!(commands, "route add {prefix} dev {device}{congctl}");
         }
         ip_batch(netns, &commands)
     }
@@ -233,6 +248,20 @@ fn prefix_len(ip: IpVersion, nodes: u32) -> u8 {
     match ip {
         IpVersion::V6 => 64,
         IpVersion::V4 => 32 - (nodes + 2).next_power_of_two().ilog2() as u8,
+    }
+}
+
+/// The first address of the prefix of this length that covers the address.
+fn network(address: IpAddr, length: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let places = 32 - u32::from(length);
+            IpAddr::V4((v4.to_bits() >> places << places).into())
+        }
+        IpAddr::V6(v6) => {
+            let places = 128 - u32::from(length);
+            IpAddr::V6((v6.to_bits() >> places << places).into())
+        }
     }
 }
 

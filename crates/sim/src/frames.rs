@@ -135,14 +135,11 @@ fn room(shape: Shape) -> usize {
 fn compressed(version: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Option<Compressed> {
     let ports = match &packet.payload {
         Payload::Udp(udp) => Some([udp.src_port, udp.dst_port]),
-        // IP fragments are not sent over the air: a packet that is too long is fragmented below IP.
-        Payload::Fragment(_) => return None,
-        // From outside, with headers after that of IP that may be compressed.
+        // The kernel's packets have headers after that of IP that may be compressed. Simulated nodes
+        // send no IP fragments over the air: 6LoWPAN fragments their packets.
+        Payload::Fragment(_) => return compressed_from_outside(version, packet, hop_limit, link),
         Payload::Opaque(opaque) if opaque.protocol != Protocol::ICMPV6 => {
-            let header = ip::Header { hop_limit, ..octets::header(version, packet) };
-            let mut written = Vec::new();
-            ip::emit(&header, &opaque.octets, &mut written).ok()?;
-            return compress(&written, link, &CONTEXTS, &mut Vec::new()).ok();
+            return compressed_from_outside(version, packet, hop_limit, link);
         }
         Payload::Tcp(_) | Payload::Opaque(_) => None,
     };
@@ -155,6 +152,16 @@ fn compressed(version: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -
     let whole_headers = version.header_len() as usize + ports.map_or(0, |_| UDP_HEADER_LEN);
     let len = uncompressed_len - whole_headers + header_len;
     Some(Compressed { header_len, len, uncompressed_len })
+}
+
+fn compressed_from_outside(
+    version: IpVersion,
+    packet: &Packet,
+    hop_limit: u8,
+    link: &Link,
+) -> Option<Compressed> {
+    let written = octets::write(version, &Packet { hop_limit, ..packet.clone() }).ok()?;
+    compress(&written, link, &CONTEXTS, &mut Vec::new()).ok()
 }
 
 /// The broadcast short address.

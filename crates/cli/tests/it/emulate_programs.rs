@@ -352,3 +352,41 @@ fn commands_print_where_the_user_looks() {
     assert!(printed.contains("lag of"), "the report follows: {printed}");
     assert!(!inside(&ends[0], &["true"]).output().expect("it starts").status.success(), "it is gone");
 }
+
+#[test]
+fn a_scenario_names_the_kernels_congestion_control() {
+    if skipped() {
+        return;
+    }
+    // The one that is not the host's default.
+    let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("TCP");
+    let name = if default.trim() == "reno" { "cubic" } else { "reno" };
+    for ip in [6, 4] {
+        let wired =
+            MESH.replace("[radio]\nrange = \"100 m\"\n", "").replace("radio_device = \"wpan0\"\n", "");
+        let wired = wired.lines().filter(|line| !line.starts_with("position")).collect::<Vec<_>>().join("\n");
+        let links: String = ["relay", "sensor"]
+            .iter()
+            .map(|to| {
+                format!(
+                    "\n[[link]]\nfrom = \"border1\"\nto = \"{to}\"\nrate = \"10 Mbit/s\"\ndelay = \"1 ms\"\n"
+                )
+            })
+            .collect();
+        let (folder, path, ends) = scenario(&format!("cc{ip}"), &(wired + &links), &["s", "b", "n"]);
+        let show = folder.path().join("ss");
+        let serve = "sensor: python3 -m http.server --bind {sensor} 8000 > /dev/null 2>&1 &";
+        let open = format!(
+            "server: python3 -c 'import socket, subprocess, time\nfor i in range(100):\n  try:\n    s = \
+             socket.create_connection((\"{{sensor}}\", 8000)); break\n  except OSError: \
+             time.sleep(0.1)\nprint(subprocess.run([\"ss\", \"-tin\"], capture_output=True, text=True).stdout)' > {}",
+            show.display()
+        );
+        let set = [format!("network.ip={ip}"), format!("emulation.congestion={name}")];
+        let arguments = ["--run", serve, "--run", &open, "--set", &set[0], "--set", &set[1]];
+        let (code, _, said) = ended(&path, &ends, &arguments);
+        assert_eq!(code, Some(0), "{ip}: {said}");
+        let seen = std::fs::read_to_string(show).expect("the output");
+        assert!(seen.contains(&format!(" {name} ")), "{seen}");
+    }
+}

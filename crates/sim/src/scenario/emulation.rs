@@ -48,6 +48,10 @@ pub struct EmulationSection {
     pub lag_limit: Span,
     /// Reaction to a larger lag.
     pub on_lag: OnLag,
+    /// Congestion control of the kernel's TCP at all TUN ends, by the kernel's name, as in
+    /// "cubic"; the host's default if none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
     /// Commands that `anabranch emulate` runs in order, as in `"server: ping -c 3 {sensor}"`: the
     /// name of a TUN end, and a command of the shell that runs in the end's namespace. `{NAME}`
     /// stands for the address of the node of that name. A command that ends in ` &` runs beside
@@ -61,7 +65,12 @@ impl Default for EmulationSection {
     /// 50 ms and a warning: a quarter of the shortest retransmission time-out of Linux, and far
     /// above the lag on an idle machine.
     fn default() -> Self {
-        Self { lag_limit: Span(Duration::from_millis(50)), on_lag: OnLag::Warn, run: Vec::new() }
+        Self {
+            lag_limit: Span(Duration::from_millis(50)),
+            on_lag: OnLag::Warn,
+            congestion: None,
+            run: Vec::new(),
+        }
     }
 }
 

@@ -364,6 +364,8 @@ fn packets_from_outside_cross_a_radio() {
     let place = |x: f64| Position { x, y: 0.0 };
     for (whole, label, src) in [
         (opaque(300), 0, None),
+        // Its fragments of 1280 bytes are IP's.
+        (opaque(1452), 0, None),
         (opaque(300), 0x1_2345, Some("2001:db8::7".parse().expect("an address"))),
         (Whole::Udp(UdpDatagram { src_port: 7, dst_port: 9, payload: vec![1; 400].into() }), 0x1_2345, None),
     ] {

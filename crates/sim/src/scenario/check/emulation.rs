@@ -170,6 +170,13 @@ impl Checker<'_> {
         if section.lag_limit.0.is_zero() {
             return self.fault(at!["emulation", "lag_limit"], "events always come a little late", None);
         }
+        if let Some(name) = &section.congestion
+            && (name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)))
+        {
+            let message = format!("`{name}` is no name of a congestion control");
+            let hint = Some("`sysctl net.ipv4.tcp_available_congestion_control` lists the kernel's");
+            return self.fault(at!["emulation", "congestion"], message, hint);
+        }
         for (said, node) in file.node.iter_mut().zip(nodes) {
             said.device = node.tun.as_ref().map(|tun| tun.device.clone());
         }
