@@ -1,13 +1,13 @@
 //! `cargo xtask compare`: long forms of tests of anabranch-lab-cli. They compare our TCP with the
-//! kernel's or with that of ns-3 over the same bottleneck or trace, and our queues and radios with
-//! those of ns-3.
+//! kernel's or with that of ns-3 over the same bottleneck or trace, our queues and radios with
+//! those of ns-3, and simulated pushes with deployed ones.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals|worlds [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
                      zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`";
 
 /// What our implementation is compared with.
@@ -24,6 +24,8 @@ enum Reference {
     Ns3Queues,
     /// The queue discs of ns-3, with the same packet arrivals.
     Ns3Arrivals,
+    /// The deployed programs.
+    Worlds,
 }
 
 impl Reference {
@@ -37,6 +39,7 @@ impl Reference {
             ("ns3", Some((queues, rest))) if queues == "queues" => Some((Self::Ns3Queues, rest)),
             ("ns3", Some((arrivals, rest))) if arrivals == "arrivals" => Some((Self::Ns3Arrivals, rest)),
             ("ns3", _) => Some((Self::Ns3, rest)),
+            ("worlds", _) => Some((Self::Worlds, rest)),
             _ => None,
         }
     }
@@ -50,14 +53,17 @@ impl Reference {
             Self::Ns3Radio => "compare::radio::our_radio_does_as_ns3",
             Self::Ns3Queues => "compare::aqm::our_queues_do_as_ns3",
             Self::Ns3Arrivals => "compare::arrivals::our_queues_do_with_the_same_packets",
+            Self::Worlds => "compare::worlds::a_push_takes_as_long",
         }
     }
 
     /// What this machine or user lacks for the comparison.
     fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Linux | Self::LinuxTrace if !is_root() => Some("network namespaces need root"),
-            Self::Linux | Self::LinuxTrace if !Path::new("/dev/net/tun").exists() => {
+            Self::Linux | Self::LinuxTrace | Self::Worlds if !is_root() => {
+                Some("network namespaces need root")
+            }
+            Self::Linux | Self::LinuxTrace | Self::Worlds if !Path::new("/dev/net/tun").exists() => {
                 Some("there is no /dev/net/tun")
             }
             Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues | Self::Ns3Arrivals
@@ -183,6 +189,7 @@ mod tests {
         assert_eq!(queues, Some("compare::aqm::our_queues_do_as_ns3"));
         let arrivals = words(&["ns3", "arrivals"]).map(|(reference, _)| reference.test());
         assert_eq!(arrivals, Some("compare::arrivals::our_queues_do_with_the_same_packets"));
+        assert_eq!(words(&["worlds"]).map(|(reference, _)| reference), Some(Reference::Worlds));
         assert_eq!(words(&["ns3", "queue"]), None);
         for bad in [
             &[][..],

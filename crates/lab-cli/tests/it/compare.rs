@@ -10,6 +10,7 @@ mod ns3;
 mod radio;
 mod table;
 mod trace;
+mod worlds;
 
 use std::env;
 use std::sync::Mutex;
