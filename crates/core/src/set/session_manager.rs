@@ -6,6 +6,7 @@ mod config;
 mod congestion;
 mod control;
 mod farewell;
+mod moments;
 mod recovery;
 mod stripe;
 
@@ -22,6 +23,7 @@ pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, Copy, ack_end};
 use self::farewell::{Farewell, Held};
+pub use self::moments::{Moments, PhaseSpan, TransferPhase};
 use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
@@ -209,6 +211,7 @@ pub struct Sender {
     stale: bool,
     striping: AnyStriping,
     views: Vec<PathView>,
+    moments: Moments,
 }
 
 impl Sender {
@@ -259,6 +262,7 @@ impl Sender {
             stale: false,
             striping: AnyStriping::new(config.striping),
             views: Vec::new(),
+            moments: Moments::new(now),
         };
         sender.dial_control(now);
         sender
@@ -288,6 +292,11 @@ impl Sender {
 
     /// Handles an event of a stream.
     pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        self.route_stream(now, stream, event);
+        self.note_moments(now);
+    }
+
+    fn route_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
         if self.control_stream() == Some(stream) {
             self.handle_control(now, event);
             return;
@@ -344,6 +353,7 @@ impl Sender {
             self.stall(now);
         }
         self.stale = true;
+        self.note_moments(now);
     }
 
     /// When to call [`Sender::handle_timeout`].
@@ -368,6 +378,7 @@ impl Sender {
             self.stale = false;
             if matches!(self.phase, Phase::Sessions) {
                 self.stripe(now);
+                self.note_moments(now);
             }
         }
         self.effects.pop_front()
@@ -676,7 +687,11 @@ impl Sender {
         for range in self.acknowledged.as_slice() {
             self.unassigned.remove(range.start, range.end);
         }
-        if self.acknowledged.octets() == self.length() {
+        let is_whole = self.acknowledged.octets() == self.length();
+        if new > 0 {
+            self.note_acknowledged(now, is_whole);
+        }
+        if is_whole {
             match ack.delivered == self.length() {
                 true => self.finish(Outcome::Delivered),
                 false => self.doubt(ack.delivered),

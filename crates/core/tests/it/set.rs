@@ -7,6 +7,7 @@ mod fairness;
 mod farewell;
 mod faults;
 mod numbers;
+mod phases;
 mod relay;
 mod resume;
 mod transfer;
