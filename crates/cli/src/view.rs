@@ -1,5 +1,7 @@
 //! `anabranch view`: make a page that replays a run.
 
+mod pushes;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,10 @@ pub struct Arguments {
     /// End the replay at this simulated time [default: the end of the run]
     #[arg(long, value_name = "TIME")]
     until: Option<Span>,
+    /// Compare the phases of the run's SET transfers with those of a push, whose output with --json
+    /// this file has. May be repeated
+    #[arg(long, value_name = "PUSH.json")]
+    push: Vec<PathBuf>,
     /// Limit on the rows of the page; a larger page is an error.
     ///
     /// Packets, packets on links, frames and connection states each count as rows.
@@ -46,12 +52,17 @@ pub struct Arguments {
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let out = arguments.out.clone().unwrap_or_else(|| arguments.log.with_extension("html"));
     let what = if is_scenario(&arguments.log) { "the scenario file" } else { "the event log" };
-    check_apart([(what, arguments.log.as_path())], [("--out", out.as_path())])?;
+    let pushes = arguments.push.iter().map(|path| ("--push", path.as_path()));
+    check_apart(pushes.chain([(what, arguments.log.as_path())]), [("--out", out.as_path())])?;
     let is_picture = is_picture(&out)?;
     check_writable(&out)?;
     if arguments.length.is_some() && !is_picture {
         return Err(Error::input("--length is for pictures").with_hint("name one with `--out FILE.svg`"));
     }
+    if !arguments.push.is_empty() && is_picture {
+        return Err(Error::input("--push is for pages").with_hint("name one with `--out FILE.html`"));
+    }
+    let pushes: Vec<_> = arguments.push.iter().map(|path| pushes::read(path)).collect::<Result<_, _>>()?;
     let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0.as_nanos());
     let part = Part {
         from: nanos(arguments.from, 0),
@@ -61,12 +72,13 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     if part.from > part.until {
         return Err(Error::input("--from is later than --until").with_hint("choose an --until after --from"));
     }
-    let replay = if is_scenario(&arguments.log) {
+    let mut replay = if is_scenario(&arguments.log) {
         replay(&arguments.log, simulate(&arguments.log, &out, policies)?.as_slice(), part)?
     } else {
         let file = File::open(&arguments.log).map_err(|error| Error::unreadable(&arguments.log, &error))?;
         replay(&arguments.log, BufReader::new(file), part)?
     };
+    replay.transfers.extend(pushes);
     if let Some(octets) = replay.cut {
         say!("warning: {} is truncated after {octets} bytes: the page ends there", arguments.log.display());
     }

@@ -27,6 +27,9 @@ class Chart {
     this.title = title;
     this.unit = unit;
     this.scale = scale;
+    this.axis = "time (s)";
+    // Of the plot in an SVG file, in pixels.
+    this.height = 300;
     this.series = [];
     // With the series that lie far above the others and are not drawn.
     this.complete = [];
@@ -54,7 +57,10 @@ class Chart {
     this.range = new Float64Array(2);
     this.plot.addEventListener("pointermove", (event) => explain(event, this.at(event)));
     this.plot.addEventListener("pointerleave", (event) => explain(event, ""));
-    this.plot.addEventListener("click", (event) => this.onpick?.(this.timeAt(event)));
+    this.plot.addEventListener("click", (event) => {
+      const time = this.timeOfRun(this.timeAt(event));
+      if (!Number.isNaN(time)) this.onpick?.(time);
+    });
   }
 
   /**
@@ -119,12 +125,16 @@ class Chart {
     pen.beginPath();
     pen.rect(LEFT, TOP - 4, this.inner, this.bottom - TOP + 8);
     pen.clip();
+    this.drawSeries(pen);
+    pen.restore();
+  }
+
+  drawSeries(pen) {
     // Grey lines lie below the others.
     for (const one of [...this.series.filter(({ colour }) => colour === "line"), ...this.series.filter(({ colour }) => colour !== "line")]) {
       if (one.shape) this.drawPoints(pen, one);
       else this.drawLine(pen, one);
     }
-    pen.restore();
   }
 
   findRange() {
@@ -145,6 +155,11 @@ class Chart {
 
   x(time) {
     return LEFT + ((this.fold.to(time) - this.first) / this.length) * this.inner;
+  }
+
+  /** The run's time of a time on the axis. */
+  timeOfRun(time) {
+    return time;
   }
 
   /** The time at a distance from the left. */
@@ -181,15 +196,30 @@ class Chart {
     pen.lineWidth = 1;
     pen.fillStyle = theme.soft;
     pen.strokeStyle = theme.grid;
+    pen.beginPath();
+    this.drawValues(pen);
+    this.drawTimes(pen);
+  }
+
+  /** The axis of values, with its lines in the path. */
+  drawValues(pen) {
     pen.textAlign = "right";
     const step = stepFor((this.high - this.low) / this.scale, 5) * this.scale;
-    pen.beginPath();
     for (let value = Math.ceil(this.low / step) * step; value <= this.high; value += step) {
       const y = Math.round(this.y(value)) + 0.5;
       pen.moveTo(LEFT, y);
       pen.lineTo(LEFT + this.inner, y);
       pen.fillText(round(value / this.scale, 6), LEFT - 5, y + 4);
     }
+    pen.save();
+    pen.translate(11, (TOP + this.bottom) / 2);
+    pen.rotate(-Math.PI / 2);
+    pen.textAlign = "center";
+    pen.fillText(this.unit, 0, 0);
+    pen.restore();
+  }
+
+  drawTimes(pen) {
     const tick = stepFor(this.length / 1e9, this.inner / 80) * 1e9;
     const places = Math.max(0, Math.min(9, -Math.floor(Math.log10(tick / 1e9) + 1e-9)));
     pen.textAlign = "center";
@@ -210,13 +240,7 @@ class Chart {
     }
     pen.stroke();
     pen.textAlign = "right";
-    pen.fillText("time (s)", LEFT + this.inner, this.bottom + 29);
-    pen.save();
-    pen.translate(11, (TOP + this.bottom) / 2);
-    pen.rotate(-Math.PI / 2);
-    pen.textAlign = "center";
-    pen.fillText(this.unit, 0, 0);
-    pen.restore();
+    pen.fillText(this.axis, LEFT + this.inner, this.bottom + 29);
   }
 
   /** A line. Where a pixel has several values, it is drawn from the least to the greatest. */
@@ -316,7 +340,7 @@ class Chart {
 
   /** The chart as it is shown, with its title and its legend, as an SVG file. */
   svg() {
-    const [width, plot] = [800, 300];
+    const [width, plot] = [800, this.height];
     const entries = this.complete.filter(({ quiet }) => !quiet);
     const pen = new SvgPen(width, 0);
     const places = [];

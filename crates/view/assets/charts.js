@@ -33,12 +33,13 @@ class Charts {
     this.fold = fold;
     this.names = names;
     const page = { run, fold, parent };
+    this.phases = new PhasesChart(page);
     this.goodput = new Chart(page, "goodput", "Goodput", "rate (bit/s)");
     this.sequence = new Chart(page, "bytes", SEQUENCE, "bytes (kB)", 1000);
     this.windows = new Chart(page, "windows", "Windows", "bytes (kB)", 1000);
     this.trips = new Chart(page, "round-trip", ROUND_TRIP, "time (ms)", 1000);
     this.queue = new Chart(page, "queue", "Queue", "packets", 1);
-    this.all = [this.goodput, this.sequence, this.windows, this.trips, this.queue];
+    this.all = [this.phases, this.goodput, this.sequence, this.windows, this.trips, this.queue];
     this.brought = this.bytesBrought();
     for (const chart of this.all) chart.onpick = onpick;
   }

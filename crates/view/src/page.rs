@@ -10,7 +10,7 @@ use crate::log::Medium;
 use crate::replay::Replay;
 
 /// The parts of the page, in the order in which they stand in it: a script knows those before it.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("../assets/decode.js"),
     include_str!("../assets/search.js"),
     include_str!("../assets/fold.js"),
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 15] = [
     include_str!("../assets/map.js"),
     include_str!("../assets/export.js"),
     include_str!("../assets/axes.js"),
+    include_str!("../assets/phases.js"),
     include_str!("../assets/charts.js"),
     include_str!("../assets/losses.js"),
     include_str!("../assets/player.js"),
@@ -78,6 +79,7 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
         })
         .collect();
     let happenings: Vec<Value> = replay.happenings.iter().map(|h| json!([h.at, h.node, h.text])).collect();
+    let transfers: Vec<Value> = replay.transfers.iter().map(|t| json!([t.name, t.start, t.phases])).collect();
     let run = &replay.run;
     json!({
         "name": run.name,
@@ -97,6 +99,7 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
         "nodes": nodes,
         "links": replay.links.iter().map(link).collect::<Vec<_>>(),
         "flows": flows,
+        "transfers": transfers,
         "happenings": happenings,
         "moreHappenings": replay.more_happenings,
         "columns": columns,

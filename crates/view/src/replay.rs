@@ -171,6 +171,8 @@ pub struct Replay {
     pub more_happenings: u64,
     /// Losses with their repairs, in order of time.
     pub losses: Vec<Loss>,
+    /// SET transfers in the order of their ends, and deployed ones to compare them with.
+    pub transfers: Vec<Transfer>,
     /// Number of packets that caching nodes hold, since they retransmit them if needed.
     pub held: u64,
 }
@@ -200,6 +202,18 @@ impl Leg {
         let part = |from: f64, to: f64| from + (to - from) * share;
         (part(self.from.0, self.to.0), part(self.from.1, self.to.1))
     }
+}
+
+/// Phases of a SET transfer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// Name of the transfer on the page.
+    pub name: String,
+    /// Start in nanoseconds of the run; `None` for a deployed transfer, which is not part of it.
+    pub start: Option<u64>,
+    /// Durations in nanoseconds of the phases that have ended, in the order of
+    /// [`anabranch_wire::eventlog::PHASES`].
+    pub phases: Vec<u64>,
 }
 
 /// State of the network at one time.

@@ -1,4 +1,4 @@
-//! Constants of the event log format, versions 1 and 2, for writers and readers of logs. The byte
+//! Constants of the event log format, versions 1 to 3, for writers and readers of logs. The byte
 //! layout is in `docs/reference/replay.md`.
 
 /// The first bytes of a log.
@@ -8,6 +8,12 @@ pub const VERSION: u8 = 1;
 /// The version byte of a log that may contain movements of nodes ([`tag::LEG`]) and wake-up frames
 /// ([`frame::WAKEUP`]).
 pub const VERSION_2: u8 = 2;
+/// The version byte of a log that may also contain phases of SET transfers ([`tag::PHASES`]).
+pub const VERSION_3: u8 = 3;
+
+/// Largest number of phases of a SET transfer: request, handshakes, first byte, striping, tail and
+/// confirmation, in this order.
+pub const PHASES: usize = 6;
 
 /// The latest time and the longest span, 2^53 ns = 104 days. As a packet's waiting time it means
 /// that the transmitter does not know yet when it will begin to send the packet.
@@ -53,6 +59,8 @@ pub mod tag {
     pub const NOTE: u8 = 26;
     /// A node begins to move in a straight line to a place. Version 2.
     pub const LEG: u8 = 27;
+    /// A SET transfer is over: the durations of its phases. Version 3.
+    pub const PHASES: u8 = 28;
     /// End of the log.
     pub const END: u8 = 31;
 }

@@ -3,7 +3,9 @@
 use std::io::BufRead;
 
 pub use anabranch_wire::eventlog::Medium;
-use anabranch_wire::eventlog::{VERSION_2, frame, incident, packet as flag, reason, state, stream, tag};
+use anabranch_wire::eventlog::{
+    PHASES, VERSION_2, VERSION_3, frame, incident, packet as flag, reason, state, stream, tag,
+};
 
 use super::octets::{EXACT, Fault};
 use super::{Figures, Places, Reader};
@@ -274,6 +276,17 @@ pub enum Event {
         /// Destination in metres.
         to: (f64, f64),
     },
+    /// A SET transfer is over.
+    Phases {
+        /// Node that sends the file.
+        source: u32,
+        /// Node that receives the file.
+        destination: u32,
+        /// Time since the start of the transfer in nanoseconds.
+        passed: u64,
+        /// Durations of the phases that have ended, in their order, in nanoseconds.
+        phases: Vec<u64>,
+    },
     /// End of the log.
     End {
         /// Number of events before it.
@@ -416,6 +429,7 @@ impl<R: BufRead> Reader<R> {
                 let (node, nanos) = (self.node()?, self.octets.within()?);
                 Event::Leg { node, nanos, to: (self.octets.real()?, self.octets.real()?) }
             }
+            tag::PHASES if self.version >= VERSION_3 => self.read_phases()?,
             tag::END => Event::End { events: self.octets.number()? },
             _ => return Err(Fault::Bad("an event of an unknown kind")),
         })
@@ -437,6 +451,19 @@ impl<R: BufRead> Reader<R> {
             _ => return Err(Fault::Bad("a frame of an unknown kind")),
         };
         Ok(Event::Frame(Frame { from, to, kind, flags, nanos, octets: len, packet }))
+    }
+
+    fn read_phases(&mut self) -> Result<Event, Fault> {
+        let (source, destination, passed) = (self.node()?, self.node()?, self.octets.within()?);
+        let count = usize::from(self.octets.octet()?);
+        if count > PHASES {
+            return Err(Fault::Bad("a transfer with more phases than there are"));
+        }
+        let phases = (0..count).map(|_| self.octets.within()).collect::<Result<Vec<u64>, Fault>>()?;
+        if phases.iter().sum::<u64>() > passed {
+            return Err(Fault::Bad("phases that are longer than their transfer"));
+        }
+        Ok(Event::Phases { source, destination, passed, phases })
     }
 
     fn read_state(&mut self) -> Result<Event, Fault> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_wire::eventlog::{frame, incident, packet as flag, reason, stream};
 
 use super::repair::{Loss, Place, Repair};
-use super::{Change, Chunk, Fate, Flight, Happening, Leg, OnAir, Part, Replay, Seen};
+use super::{Change, Chunk, Fate, Flight, Happening, Leg, OnAir, Part, Replay, Seen, Transfer};
 use crate::log::{Event, Frame, LogError, Medium, Packet, Record};
 
 /// Limit on the notes of a page; further ones are only counted.
@@ -194,6 +194,12 @@ impl Collector {
             }
             Event::Note { node, text } => self.note(node, text),
             Event::Leg { node, nanos, to } => self.leg(node, nanos, to),
+            Event::Phases { source, destination, passed, phases } => {
+                let name = |node: u32| &self.replay.nodes[node as usize].name;
+                let name = format!("{} → {}, simulated", name(source), name(destination));
+                let start = Some(at.saturating_sub(passed));
+                self.replay.transfers.push(Transfer { name, start, phases });
+            }
             Event::End { .. } => {}
         }
     }

@@ -2,7 +2,7 @@
 //! refuses. `crates/cli/tests/it/replay` tests logs of whole runs.
 
 use anabranch_view::log::{Ending, LogError, Medium, Reader, Record};
-use anabranch_view::replay::{Fate, Part, Repair, Replay};
+use anabranch_view::replay::{Fate, Part, Repair, Replay, Transfer};
 
 /// The head of a log with nodes `a` and `b`, a link of 1 Mbit/s and 5 ms each way, and TCP flows
 /// both ways.
@@ -218,8 +218,8 @@ fn legs_and_wake_up_frames_are_of_version_2() {
         assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
     }
     let mut log = head();
-    log[5] = 3;
-    assert!(matches!(Reader::new(log.as_slice()), Err(LogError::Version(3))));
+    log[5] = 4;
+    assert!(matches!(Reader::new(log.as_slice()), Err(LogError::Version(4))));
     let mut log = moving();
     let at = log.len() - 16;
     log[at..at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
@@ -233,4 +233,34 @@ fn a_page_has_the_legs() {
     let page = anabranch_view::page::html(&replay);
     assert!(page.contains(r#""name":"leg.start","octets":2,"rows":2"#), "{page}");
     assert!(page.contains("class Legs"));
+}
+
+/// A log of version 3: a transfer of `a` to `b` that began at 20 ns and is over at 100 ns, of which
+/// three phases have ended.
+fn pushed() -> Vec<u8> {
+    let mut log = moving();
+    log[5] = 3;
+    log.extend([28, 30, 0, 1, 80, 3, 10, 0, 60]);
+    log.extend([31, 0, 3]);
+    log
+}
+
+#[test]
+fn phases_of_transfers_are_of_version_3() {
+    let mut log = pushed();
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    assert_eq!((replay.cut, replay.legs.len(), replay.transfers.len()), (None, 2, 1));
+    let Transfer { name, start, phases } = &replay.transfers[0];
+    assert_eq!((name.as_str(), *start, phases.as_slice()), ("a → b, simulated", Some(20), &[10, 0, 60][..]));
+    let page = anabranch_view::page::html(&replay);
+    assert!(page.contains(r#""transfers":[["a → b, simulated",20,[10,0,60]]]"#), "{page}");
+    log[5] = 2;
+    assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
+    // Seven phases, and phases that are longer than the transfer.
+    let start = pushed().len() - 7;
+    for (at, octet) in [(start, 7), (start + 3, 71)] {
+        let mut log = pushed();
+        log[at] = octet;
+        assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
+    }
 }
