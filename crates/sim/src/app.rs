@@ -5,6 +5,7 @@ use std::fmt;
 
 use anabranch_core::mptcp::{self, PathFacts, SubflowId};
 use anabranch_core::paths::OwnPath;
+use anabranch_core::set::Moments;
 use anabranch_core::tcp::{self, Info, WriteError};
 use anabranch_core::time::Instant;
 use anabranch_wire::ip::UdpDatagram;
@@ -329,6 +330,12 @@ impl<'a> Ctx<'a> {
             let chunk = ChunkView { node, peer, ports, written_at, offset, len };
             self.world.network.watch_chunk(now, &chunk);
         }
+    }
+
+    /// Shows the phases of a finished SET transfer to `peer` to observers.
+    pub(crate) fn show_phases(&mut self, peer: NodeId, moments: &Moments) {
+        let (now, node) = (self.world.now(), self.node);
+        self.world.network.watch_phases(now, node, peer, moments);
     }
 
     /// Writes a line to the trace, if there is one.

@@ -16,6 +16,7 @@ mod record;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use anabranch_core::set::Moments;
 use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::Instant;
 use anabranch_wire::eventlog::{self as format, Medium, tag};
@@ -52,6 +53,8 @@ pub struct Run {
     pub nodes: Vec<NodeFacts>,
     /// Whether some nodes sleep, so that there may be wake-up frames.
     pub sleeps: bool,
+    /// Whether to write the phases of SET transfers.
+    pub phases: bool,
 }
 
 /// Facts about a node that are not part of the simulation.
@@ -255,8 +258,12 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
     }
 
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
-        let is_old = self.legs.is_empty() && !self.run.sleeps;
-        self.record.preamble(if is_old { format::VERSION } else { format::VERSION_2 });
+        let is_first = self.legs.is_empty() && !self.run.sleeps;
+        self.record.preamble(match (self.run.phases, is_first) {
+            (true, _) => format::VERSION_3,
+            (false, false) => format::VERSION_2,
+            (false, true) => format::VERSION,
+        });
         self.write();
         let run = &self.run;
         let record = self.record.begin(tag::RUN).text(&run.name).text(&run.hash);
@@ -413,6 +420,20 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
         });
         let record = self.at(now, tag::CHUNK).number(flow.into());
         record.number(chunk.written_at).number(chunk.offset).number(chunk.len.into());
+        self.write();
+    }
+
+    fn on_phases(&mut self, now: Instant, from: NodeId, to: NodeId, moments: &Moments) {
+        if !self.run.phases {
+            return;
+        }
+        let passed = now.saturating_since(moments.started).as_nanos();
+        let phases = moments.phases().count() as u8;
+        let record = self.at(now, tag::PHASES).number(from.0.into()).number(to.0.into());
+        record.number(passed).octet(phases);
+        for span in moments.phases() {
+            record.number(span.length().as_nanos());
+        }
         self.write();
     }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 
 use anabranch_core::segment::Segment;
+use anabranch_core::set::Moments;
 use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
@@ -190,6 +191,12 @@ pub trait Observer: Any + Send {
     /// conditions as [`Observer::on_connection`].
     fn on_chunk(&mut self, now: Instant, chunk: &ChunkView) {
         let _ = (now, chunk);
+    }
+
+    /// A SET transfer is over, delivered or not: its nodes, and the moments of which its phases are
+    /// made.
+    fn on_phases(&mut self, now: Instant, from: NodeId, to: NodeId, moments: &Moments) {
+        let _ = (now, from, to, moments);
     }
 
     /// A failure, a recovery or a change.

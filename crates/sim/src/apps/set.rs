@@ -5,7 +5,8 @@
 mod driver;
 
 use anabranch_core::set::{
-    Outcome, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig, SessionReport, TransferId,
+    Moments, Outcome, Plan, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig,
+    SessionReport, TransferId,
 };
 use anabranch_core::tcp::Config;
 use anabranch_core::time::Instant;
@@ -81,6 +82,11 @@ impl SetSender {
         driver.machine.sessions().map(|s| (s.clone(), driver.totals_of(s.stream))).collect()
     }
 
+    /// Moments of the transfer, of which reports make phases; `None` before its start.
+    pub fn moments(&self) -> Option<&Moments> {
+        self.driver.as_ref().map(|d| d.machine.moments())
+    }
+
     /// TCP retransmissions of this node for the transfer.
     pub fn retransmissions(&self) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.totals_of_dialled().retransmissions)
@@ -98,6 +104,10 @@ impl SetSender {
         }
         if self.finished.is_none() && self.outcome().is_some() {
             self.finished = Some(ctx.now());
+            // The baselines have no acknowledgements of parts, and so few phases.
+            if let Some(moments) = self.moments().filter(|_| self.config.set.plan == Plan::Stripe) {
+                ctx.show_phases(self.config.node, moments);
+            }
             ctx.finished();
             if self.config.stop_when_over {
                 ctx.stop();

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
+use anabranch_core::set::Moments;
 use anabranch_core::time::Instant;
 
 use super::Network;
@@ -119,6 +120,11 @@ impl Network {
     /// Passes a SET chunk to the observers.
     pub(crate) fn watch_chunk(&mut self, now: Instant, chunk: &ChunkView) {
         self.observers.tell(|o| o.on_chunk(now, chunk));
+    }
+
+    /// Passes the phases of a SET transfer to the observers.
+    pub(crate) fn watch_phases(&mut self, now: Instant, from: NodeId, to: NodeId, moments: &Moments) {
+        self.observers.tell(|o| o.on_phases(now, from, to, moments));
     }
 
     /// Passes an incident to the observers.

@@ -1,6 +1,7 @@
 //! The head of an event log: nodes and links of the scenario.
 
 use super::radio::Channel;
+use super::record::is_striped;
 use super::{NodeKind, Scenario};
 use crate::events::{NodeFacts, Run};
 use crate::packet::NodeId;
@@ -36,6 +37,7 @@ impl Scenario {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             nodes: self.nodes.iter().enumerate().map(&mut node).collect(),
             sleeps,
+            phases: self.transfers.iter().any(is_striped),
         }
     }
 }

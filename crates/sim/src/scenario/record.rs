@@ -6,6 +6,7 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::coap::Counters;
+use anabranch_core::set::{Moments, PhaseSpan, TransferPhase};
 use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
 use super::file::FileConfig;
 use super::{
-    ContentSpec, Plan, Planned, PlannedCoap, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario,
+    ContentSpec, Plan, Planned, PlannedCoap, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, Scheme,
     TransferSpec,
 };
 use crate::apps::coap::CoapEnd;
@@ -269,6 +270,9 @@ impl Scenario {
         put(metrics, &place, "latency_s", figures.latency.map(|d| d.as_secs_f64()), "s");
         put_censored(metrics, (&place, spec), sender.started, figures.latency.is_none(), end);
         put(metrics, &place, "establishment_s", figures.establishment.map(|d| d.as_secs_f64()), "s");
+        if is_striped(spec) {
+            phase_metrics(metrics, &place, sender);
+        }
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
         put(metrics, &place, "delivered_bytes", Some(figures.delivered as f64), "B");
         put(metrics, &place, "delivered", Some(f64::from(u8::from(figures.latency.is_some()))), "1");
@@ -294,6 +298,20 @@ impl Scenario {
         sim.run_until(self.stop);
         let metrics = self.metrics(&planned, &sim);
         Ok((sim, metrics))
+    }
+}
+
+/// Whether a transfer is SET, and not one of the baselines that its machines also run.
+pub(super) fn is_striped(spec: &TransferSpec) -> bool {
+    matches!(&spec.scheme, Scheme::Set(set) if set.plan == anabranch_core::set::Plan::Stripe)
+}
+
+/// Durations of the phases at the sender.
+fn phase_metrics(metrics: &mut Metrics, place: &str, sender: &SetSender) {
+    let spans: Vec<PhaseSpan> = sender.moments().into_iter().flat_map(Moments::phases).collect();
+    for (i, phase) in TransferPhase::ALL.into_iter().enumerate() {
+        let span = spans.get(i).map(|span| span.length().as_secs_f64());
+        put(metrics, place, &format!("phase.{}_s", phase.name()), span, "s");
     }
 }
 

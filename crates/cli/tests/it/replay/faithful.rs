@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_sim::apps::set::SetSender;
+use anabranch_sim::events::EventLog;
 use anabranch_sim::packet::LinkId;
 use anabranch_sim::radio::Station;
-use anabranch_sim::scenario::Source;
+use anabranch_sim::scenario::{Plan, Source};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
-use anabranch_view::replay::{Fate, Place, Repair, Replay, Seen};
+use anabranch_view::replay::{Fate, Place, Repair, Replay, Seen, Transfer};
 
 use crate::replay::world::*;
 
@@ -37,6 +39,32 @@ fn links_have_carried_and_lost_what_the_log_says() {
         assert_eq!(replay.cut, None);
         links_agree(&sim, &replay);
     }
+}
+
+#[test]
+fn phases_of_transfers_are_those_of_the_sender() {
+    let later = THREE_GATEWAYS.to_owned() + "start = \"2 s\"\n";
+    for text in [THREE_GATEWAYS.to_owned(), lost_gateway(), later] {
+        let scenario = scenario(&text);
+        let Plan { builder, planned } = scenario.plan(scenario.seed, 0, &BTreeMap::new()).expect("a plan");
+        let mut sim = builder.build();
+        sim.observe(EventLog::new(Vec::new(), scenario.log_head(scenario.seed, 0)));
+        sim.run_until(scenario.stop);
+        let log =
+            sim.take_observer::<EventLog<Vec<u8>>>().expect("it was attached").finish().expect("memory");
+        let replay = replay(&log);
+        let moments = *sim.app::<SetSender>(planned.sets[0].sender).moments().expect("it has started");
+        let expected = Transfer {
+            name: "cn → sn, simulated".to_owned(),
+            start: Some(moments.started.as_nanos()),
+            phases: moments.phases().map(|span| span.length().as_nanos()).collect(),
+        };
+        assert_eq!(replay.transfers, [expected]);
+    }
+    // The baselines have no phases, and their logs are of the first version.
+    let split = THREE_GATEWAYS.replace("kind = \"set\"", "kind = \"split\"");
+    let (_, log) = logged(&scenario(&split));
+    assert_eq!((log[5], replay(&log).transfers.len()), (1, 0));
 }
 
 /// A packet that a queue discipline drops has waited until then.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anabranch_testkit::browser::{Browser, Scheme, View};
 use anabranch_view::page;
-use anabranch_view::replay::{Repair, Replay};
+use anabranch_view::replay::{Repair, Replay, Transfer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -163,6 +163,37 @@ fn charts_show_the_goodput_of_all_flows_and_can_be_saved() {
         goodput["csv"][1].as_str().is_some_and(|row| row.contains(",\"a → b, TCP 49152→25000\",")),
         "{goodput}"
     );
+}
+
+/// A deployed push stands below the simulated one, takes longer, and has a long name.
+#[test]
+fn phases_are_bars_on_one_axis() {
+    let mut replay = replay(&logged(&scenario(THREE_GATEWAYS)).1);
+    let name = "a report, with a long name that no phone has room for.json: [fd00::4]:47200".to_owned();
+    replay.transfers.push(Transfer { name, start: None, phases: vec![1_000_000_000, 0, 1_500_000_000] });
+    check(&replay, &[1.0], &VIEWS);
+    let Some(browser) = Browser::find() else { return };
+    let said = said_at(&browser, &replay, 1.0);
+    let chart = &said["charts"][0];
+    assert_eq!(chart["title"], json!("Phases of SET transfers"), "{said}");
+    let names = ["request", "handshakes", "first byte", "striping", "tail", "confirmation"];
+    assert_eq!(chart["names"], json!(names), "{chart}");
+    let request = replay.transfers[0].phases[0] as f64 / 1e9;
+    let rows = ["transfer,phase,start (s),end (s)".to_owned(), {
+        format!("\"cn → sn, simulated\",request,0.000000000,{request:.9}")
+    }];
+    assert_eq!((&chart["csv"], &chart["rows"]), (&json!(rows), &json!(9)), "{chart}");
+    assert_eq!((&chart["svg"], &chart["visible"]), (&json!("svg"), &json!(true)), "{chart}");
+    // A bar for each phase, and a square for each entry of the legend.
+    assert!(chart["paths"].as_u64() >= Some(9 + 6), "{chart}");
+    assert_eq!(chart["saved"][0], json!("three-gateways-phases.svg"), "{chart}");
+    // Of many transfers the first ones have bars, and all have rows in the file.
+    let one = replay.transfers[0].clone();
+    replay.transfers.extend(std::iter::repeat_n(one, 49));
+    let said = said_at(&browser, &replay, 1.0);
+    let chart = &said["charts"][0];
+    assert_eq!(chart["title"], json!("Phases of SET transfers, the first 40 of 50"), "{chart}");
+    assert_eq!(chart["rows"], json!(50 * 6 + 3), "{chart}");
 }
 
 #[test]
