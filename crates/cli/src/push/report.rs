@@ -2,7 +2,7 @@
 
 use anabranch_core::set::SessionReport;
 use anabranch_deploy::output::hex;
-use anabranch_deploy::push::report::{Compared, GatewayLine, Report, state_name};
+use anabranch_deploy::push::report::{Compared, GatewayLine, PhaseLine, Report, state_name};
 use anabranch_sim::apps::set::LegTotals;
 use anabranch_sim::scenario::Scenario;
 use sha2::{Digest, Sha256};
@@ -25,6 +25,7 @@ pub(super) fn of_simulated(push: &Push, scenario: &Scenario, file: &[u8], compar
         network: scenario.name.clone(),
         latency_s: figures.latency.map(|d| d.as_secs_f64()),
         establishment_s: figures.establishment.map(|d| d.as_secs_f64()),
+        phases: push.sender().moments().map(PhaseLine::of).unwrap_or_default(),
         goodput_bit_per_s: figures.goodput(),
         gateways: sessions.iter().map(|s| gateway_line(push, scenario, s)).collect(),
         compare,

@@ -46,6 +46,24 @@ fn keys(object: &Value) -> Vec<&str> {
     keys
 }
 
+/// Checks that the phases of a delivered file follow each other without gaps. Returns the name, the
+/// end and the length of each.
+pub(crate) fn phases(report: &Value) -> Vec<(String, f64, f64)> {
+    let mut before = 0.0;
+    let phases = report["phases"].as_array().expect("a list").iter().map(|phase| {
+        assert_eq!(keys(phase), ["end_s", "name", "start_s"]);
+        let end = phase["end_s"].as_f64().expect("a number");
+        assert_eq!(phase["start_s"].as_f64(), Some(before), "{report}");
+        let length = end - std::mem::replace(&mut before, end);
+        assert!(length >= 0.0, "{report}");
+        (phase["name"].as_str().expect("a name").to_owned(), end, length)
+    });
+    let phases: Vec<_> = phases.collect();
+    let names: Vec<&str> = phases.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["request", "handshakes", "first_byte", "striping", "tail", "confirmation"]);
+    phases
+}
+
 fn delivers(octets: usize) -> Value {
     let folder = folder(octets);
     let run = push(folder.path(), &["file", "--json", "--quiet", "--out", "got"]);
@@ -107,6 +125,7 @@ fn the_json_has_the_documented_fields() {
         "network",
         "latency_s",
         "establishment_s",
+        "phases",
         "goodput_bit_per_s",
         "gateways",
         "compare",
@@ -132,6 +151,27 @@ fn the_json_has_the_documented_fields() {
         .collect();
     assert_eq!(schemes, [("end-to-end", 1), ("split", 1), ("set", 1), ("set", 2), ("set", 3)]);
     assert_eq!(report["compare"][4]["latency_s"], report["latency_s"], "the same network, seed and scheme");
+}
+
+/// The sender knows that the file is there when the last acknowledgement has crossed both halves of
+/// a path of 35 ms. `run` has the same phases.
+#[test]
+fn phases_follow_each_other_until_the_sender_knows() {
+    let report = delivers(129_000);
+    let phases = phases(&report);
+    let [latency, establishment] =
+        ["latency_s", "establishment_s"].map(|name| report[name].as_f64().expect("a number"));
+    assert_eq!(phases[1].1, establishment, "{report}");
+    assert!((0.035..0.06).contains(&(phases[5].1 - latency)), "{report}");
+    let folder = folder(129_000);
+    fs::write(folder.path().join("net.toml"), network()).expect("it can be written");
+    let mut run = Command::new(assert_cmd::cargo::cargo_bin!("anabranch"));
+    let run = run.current_dir(folder.path()).args(["run", "net.toml", "--json"]).output().expect("it starts");
+    let run: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+    for (name, end, length) in &phases {
+        let metric = &run["metrics"][format!("transfer.update.phase.{name}_s")]["mean"];
+        assert!((metric.as_f64().expect(name) - length).abs() < 1e-9, "{name} until {end}: {metric}");
+    }
 }
 
 #[test]
@@ -167,7 +207,15 @@ fn the_report_for_people_says_how_it_went_and_how_much_faster() {
     let run = push(folder.path(), &["file", "--compare"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let report = text(&run.stdout);
-    for part in ["5000 bytes delivered in ", "SHA-256 equal", "gw1 ", "gw3 ", "end-to-end", "times as fast"] {
+    for part in [
+        "5000 bytes delivered in ",
+        "SHA-256 equal",
+        "phases (s): request 0.",
+        "gw1 ",
+        "gw3 ",
+        "end-to-end",
+        "times as fast",
+    ] {
         assert!(report.contains(part), "no {part:?} in\n{report}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{SetAckStatus, StreamClose};
+use anabranch_core::set::{Moments, PhaseSpan, SetAckStatus, StreamClose};
 use anabranch_net::set as net;
 use serde::Serialize;
 
@@ -30,12 +30,37 @@ pub struct Report {
     /// Time from the request until the first session was open, or until the file was delivered
     /// without a session, in seconds.
     pub establishment_s: Option<f64>,
+    /// The phases that have ended, without gaps. `latency_s` of a simulated push ends at the node and
+    /// the last phase at the sender, an acknowledgement later.
+    pub phases: Vec<PhaseLine>,
     /// Delivered bytes of this push divided by the latency, in bit/s.
     pub goodput_bit_per_s: Option<f64>,
     /// One entry per gateway.
     pub gateways: Vec<GatewayLine>,
     /// Results of other schemes on the same network; empty without `--compare`.
     pub compare: Vec<Compared>,
+}
+
+/// A phase of the transfer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PhaseLine {
+    /// Name of the phase: see [`TransferPhase::name`](anabranch_core::set::TransferPhase::name).
+    pub name: &'static str,
+    /// Time from the start of the transfer to the begin of the phase, in seconds.
+    pub start_s: f64,
+    /// Time from the start of the transfer to the end of the phase, in seconds.
+    pub end_s: f64,
+}
+
+impl PhaseLine {
+    /// The phases between these moments.
+    pub fn of(moments: &Moments) -> Vec<Self> {
+        let line = |span: PhaseSpan| {
+            let (start_s, end_s) = (span.start.as_secs_f64(), span.end.as_secs_f64());
+            Self { name: span.phase.name(), start_s, end_s }
+        };
+        moments.phases().map(line).collect()
+    }
 }
 
 /// Result of one gateway.
@@ -90,6 +115,7 @@ impl Report {
             network,
             latency_s,
             establishment_s: push.establishment().map(|d| d.as_secs_f64()),
+            phases: PhaseLine::of(push.moments()),
             goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| carried as f64 * 8.0 / s),
             gateways: gateways.collect(),
             compare: Vec::new(),
@@ -142,6 +168,13 @@ impl fmt::Display for Report {
             writeln!(f, "{} of them were already at the node", self.resumed_from)?;
         }
         writeln!(f, "network: {}", self.network)?;
+        for (i, PhaseLine { name, start_s, end_s }) in self.phases.iter().enumerate() {
+            let lead = if i == 0 { "phases (s):" } else { "," };
+            write!(f, "{lead} {} {:.3}", name.replace('_', " "), end_s - start_s)?;
+        }
+        if !self.phases.is_empty() {
+            writeln!(f)?;
+        }
         let width = self.gateways.iter().map(|g| g.name.len()).max().unwrap_or(0).max(12);
         if !self.gateways.is_empty() {
             writeln!(

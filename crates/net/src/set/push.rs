@@ -5,7 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_core::set::{File, Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId};
+use anabranch_core::set::{
+    File, Moments, Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId,
+};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::SenderKeys;
 use bytes::Bytes;
@@ -104,9 +106,6 @@ impl PushFile {
 /// One transfer.
 pub struct Push {
     driver: Driver<Sender>,
-    started: Instant,
-    established: Option<Instant>,
-    finished: Option<Instant>,
 }
 
 impl Push {
@@ -122,7 +121,7 @@ impl Push {
         let outflow = Outflow::new(started, config.rate, config.rate_gateway);
         let driver = Driver::new(clock, sender, config.sockets);
         let driver = driver.secured(security).bounded(outflow).reading(on_disk);
-        Self { driver, started, established: None, finished: None }
+        Self { driver }
     }
 
     /// Runs until the next event. Returns the outcome once it is known; the connections then still
@@ -174,14 +173,22 @@ impl Push {
 
     /// Time from the start until the node had the whole file; `None` if it is not complete.
     pub fn latency(&self) -> Option<Duration> {
-        let delivered = self.outcome() == Some(Outcome::Delivered);
-        self.finished.filter(|_| delivered).map(|at| at.saturating_since(self.started))
+        self.since_start(self.moments().delivered)
     }
 
     /// Time from the start until the first session was open, or the file was delivered without a
     /// session; `None` if neither happened.
     pub fn establishment(&self) -> Option<Duration> {
-        self.established.map(|at| at.saturating_since(self.started))
+        self.since_start(self.moments().established)
+    }
+
+    /// The moments of the transfer, of which reports make phases.
+    pub fn moments(&self) -> &Moments {
+        self.driver.machine.moments()
+    }
+
+    fn since_start(&self, moment: Option<Instant>) -> Option<Duration> {
+        moment.map(|at| at.saturating_since(self.moments().started))
     }
 
     /// The sessions, in the order in which they were opened.
@@ -207,18 +214,12 @@ impl Push {
     fn pump(&mut self) {
         let octets = self.driver.pump();
         debug_assert!(octets.is_none(), "a sender delivers nothing here");
-        let now = self.driver.now();
         if self.driver.unread.is_some() && self.outcome().is_none() {
             // Give up first; otherwise the machine would try other paths for the reset streams.
+            let now = self.driver.now();
             self.driver.machine.give_up(now);
             self.driver.tell_torn();
             let _ = self.driver.pump();
-        }
-        if self.driver.machine.is_established() {
-            self.established.get_or_insert(now);
-        }
-        if self.outcome().is_some() {
-            self.finished.get_or_insert(now);
         }
     }
 }
