@@ -30,8 +30,8 @@ pub struct Report {
     /// Time from the request until the first session was open, or until the file was delivered
     /// without a session, in seconds.
     pub establishment_s: Option<f64>,
-    /// The phases that have ended, without gaps. `latency_s` of a simulated push ends at the node and
-    /// the last phase at the sender, an acknowledgement later.
+    /// The phases that have ended, without gaps. `latency_s` of a simulated push ends at the node,
+    /// and the last phase at the sender, an acknowledgement later.
     pub phases: Vec<PhaseLine>,
     /// Delivered bytes of this push divided by the latency, in bit/s.
     pub goodput_bit_per_s: Option<f64>,
