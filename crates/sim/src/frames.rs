@@ -135,8 +135,8 @@ fn room(shape: Shape) -> usize {
 fn compressed(version: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Option<Compressed> {
     let ports = match &packet.payload {
         Payload::Udp(udp) => Some([udp.src_port, udp.dst_port]),
-        // The kernel's packets have headers after that of IP that may be compressed. Simulated nodes
-        // send no IP fragments over the air: 6LoWPAN fragments their packets.
+        // The kernel's packets have headers after that of IP that may be compressed. Simulated
+        // nodes send no IP fragments over the air: 6LoWPAN fragments their packets.
         Payload::Fragment(_) => return compressed_from_outside(version, packet, hop_limit, link),
         Payload::Opaque(opaque) if opaque.protocol != Protocol::ICMPV6 => {
             return compressed_from_outside(version, packet, hop_limit, link);

@@ -155,7 +155,8 @@ impl Events {
                 let node = node.and_then(|node| self.node(node));
                 Row { event: "note", node, detail: Some(text), ..Row::default() }
             }
-            Event::State { .. } | Event::End { .. } => return None,
+            // Of phases there are metrics.
+            Event::State { .. } | Event::Phases { .. } | Event::End { .. } => return None,
         })
     }
 
