@@ -127,7 +127,9 @@ def test_a_tutorial(book: Path) -> None:
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(not cell.outputs and cell.execution_count is None for cell in code), "tutorials are kept without output"
-    client = nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(book.parent)}})
+    # A kernel takes minutes to start beside other programs.
+    patience = {"timeout": 600, "startup_timeout": 600}
+    client = nbclient.NotebookClient(notebook, **patience, resources={"metadata": {"path": str(book.parent)}})
     client.execute(env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"})
     pictures = [out for cell in code for out in cell.outputs if "image/png" in out.get("data", {})]
     assert pictures, "it shows something"
