@@ -4,18 +4,19 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::Error;
 
 /// Where `ip netns` stores the names of namespaces.
 const NAMESPACES: &str = "/run/netns";
-/// For each namespace that an emulation has created, a file of its name with the emulation's
-/// process.
-const OWNERS: &str = "/run/anabranch-emulate";
+/// Beginning of the alias that marks the loopback device of a namespace that an emulation has
+/// created; the emulation's identity follows. The mark ends with the namespace, so that it never
+/// stands for another one of the same name.
+const MARK: &str = "anabranch-emulate ";
 
 /// A network namespace created by this program; removed on drop.
 #[derive(Debug)]
@@ -29,48 +30,66 @@ impl Namespace {
     /// Creates the namespace; `None` if it exists. One that an emulation has left behind, because
     /// it was killed, is removed first.
     pub(crate) fn ensure(name: &str) -> Result<Option<Self>, Error> {
+        let _lock = lock();
         if Path::new(NAMESPACES).join(name).exists() {
-            let owner = fs::read_to_string(owner_file(name)).ok().filter(|owner| !is_alive(owner));
+            let owner = owner_of(name).filter(|owner| !is_alive(owner));
             let Some(owner) = owner else { return Ok(None) };
-            drop(Self { name: name.to_owned(), owner });
+            Self { name: name.to_owned(), owner }.remove();
         }
         ip(["netns", "add", name])?;
         // From here on, an error removes the namespace.
         let made = Self { name: name.to_owned(), owner: own_identity() };
-        // Without this file, a later start would only take the namespace for the user's.
-        let _ = fs::create_dir_all(OWNERS).and_then(|()| fs::write(owner_file(name), &made.owner));
-        ip(["-n", name, "link", "set", "dev", "lo", "up"])?;
+        let mark = format!("{MARK}{}", made.owner);
+        ip(["-n", name, "link", "set", "dev", "lo", "up", "alias", &mark])?;
         Ok(Some(made))
     }
-}
 
-impl Drop for Namespace {
-    fn drop(&mut self) {
+    fn remove(&self) {
         // There is no caller who could handle a failure. A user's own programs in the namespace are
         // left alone.
         if let Ok(output) = run(["netns", "pids", &self.name]) {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let pids = text.lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?));
-            for pid in pids.filter(|pid| is_command_of(*pid, &self.owner)) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
+            pids.for_each(|pid| kill_command_of(pid, &self.owner));
         }
         let _ = ip(["netns", "delete", &self.name]);
-        let _ = fs::remove_file(owner_file(&self.name));
     }
 }
 
-fn owner_file(name: &str) -> PathBuf {
-    Path::new(OWNERS).join(name)
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Keeps other emulations from looking at namespaces and changing them at the same time, until it
+/// is dropped.
+fn lock() -> Option<fs::File> {
+    let folder = fs::File::open(NAMESPACES).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
+}
+
+/// Identity of the emulation that has created the namespace.
+fn owner_of(name: &str) -> Option<String> {
+    let output = run(["-n", name, "link", "show", "dev", "lo"]).ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let alias = text.lines().find_map(|line| line.trim().strip_prefix("alias "))?;
+    alias.strip_prefix(MARK).map(str::to_owned)
 }
 
 /// Environment variable of an emulation's commands, with the identity of the emulation.
 pub(crate) const OWNER: &str = "ANABRANCH_EMULATION";
 
-/// Whether an emulation has started the process, or one that has started it.
-fn is_command_of(pid: Pid, owner: &str) -> bool {
+/// Kills the process if an emulation has started it, or a process that has started it.
+fn kill_command_of(pid: Pid, owner: &str) {
+    // The descriptor stands for this process even if its number is used again.
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-    environment.split(|octet| *octet == 0).any(|entry| entry == format!("{OWNER}={owner}").as_bytes())
+    let entry = format!("{OWNER}={owner}");
+    if environment.split(|octet| *octet == 0).any(|other| other == entry.as_bytes()) {
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
 }
 
 /// The identity of this process.

@@ -123,7 +123,8 @@ impl Client {
                     return;
                 }
                 let is_own = message.code.is_response() && self.is_own(message.token);
-                if !is_own {
+                // A critical option that is not understood (RFC 7252 section 5.4.1).
+                if !is_own || has_unknown(&message) {
                     return self.messages.reject(&message);
                 }
                 let ack = (message.kind == Type::Confirmable)
