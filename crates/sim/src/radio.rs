@@ -336,6 +336,12 @@ impl Radio {
         }
     }
 
+    /// One more jammer begins, or one ends, at a station. Until the last one ends, every CCA of the
+    /// station finds a busy channel, and it receives no frame.
+    pub fn jam(&mut self, now: Instant, station: Station, begins: bool) {
+        self.medium.jam(now, station.0, begins);
+    }
+
     /// Sets the macCslPeriod of a station before [`Radio::start`]; zero if it never sleeps.
     ///
     /// # Errors

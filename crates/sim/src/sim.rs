@@ -70,6 +70,9 @@ pub enum Fault {
     /// One direction of a cable gets another loss model, for packets whose transmission has not
     /// begun.
     Loss(LinkId, LossModel),
+    /// A jammer begins (true) or ends at a node. Until the last one ends, the node finds its
+    /// channel busy, and receives no frame.
+    Jam(NodeId, bool),
 }
 
 /// Reason why a run has paused.
@@ -657,6 +660,7 @@ impl Simulation {
             Fault::Rate(link, rate) => self.world.network.set_rate(now, link, rate),
             Fault::Delay(link, delay) => self.world.network.set_delay(now, link, delay),
             Fault::Loss(link, loss) => self.world.set_loss(link, loss),
+            Fault::Jam(node, begins) => self.world.network.jam(now, node, begins),
         }
     }
 }

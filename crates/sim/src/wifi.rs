@@ -331,6 +331,16 @@ impl Wifi {
         }
     }
 
+    /// One more jammer begins, or one ends, at a station. Until the last one ends, the channel is
+    /// busy at the station, and it receives no frame.
+    pub fn jam(&mut self, now: Instant, station: Station, begins: bool, agenda: &mut Agenda) {
+        match (self.medium.jam(now, station.0, begins), begins) {
+            (false, _) => {}
+            (true, true) => self.turn_busy(now, station.0),
+            (true, false) => self.turn_clear(now, station.0, agenda),
+        }
+    }
+
     /// Takes the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()

@@ -4,6 +4,7 @@
 //! senses. A frame changes both at the stations that hear it, at its start and at its end. The sum
 //! of powers is computed anew when the list changes, so that rounding errors do not accumulate.
 
+mod jam;
 mod rules;
 
 use anabranch_core::time::{Duration, Instant};
@@ -85,6 +86,8 @@ pub(crate) struct Spoils {
 struct Carrier {
     /// Number of signals that are [`SENSED`].
     sensed: u32,
+    /// Number of jammers, each of which counts as sensed.
+    jammers: u32,
     busy_since: Option<Instant>,
     /// End of the last busy period.
     busy_until: Instant,

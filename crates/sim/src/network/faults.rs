@@ -93,6 +93,13 @@ impl Network {
         }
     }
 
+    /// One more jammer begins, or one ends, at a node: see [`crate::sim::Fault::Jam`].
+    pub(crate) fn jam(&mut self, now: Instant, node: NodeId, begins: bool) {
+        self.jam_on_media(now, node, begins);
+        let what = if begins { "begins" } else { "ends" };
+        self.note(now, Some(node), format_args!("a jammer {what}"));
+    }
+
     /// Takes a node down: it ignores arriving packets and sends nothing.
     pub(crate) fn node_down(&mut self, now: Instant, node: NodeId, last_words: LastWords) {
         if !self.is_up(node) {

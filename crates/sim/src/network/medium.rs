@@ -123,6 +123,11 @@ pub(super) trait Medium {
         let _ = (net, now, node, up);
     }
 
+    /// One more jammer begins, or one ends, at a node.
+    fn jam(net: &mut Network, now: Instant, node: NodeId, begins: bool) {
+        let _ = (net, now, node, begins);
+    }
+
     /// One direction of a link goes down or comes up. The link may belong to another medium.
     fn set_link(net: &mut Network, link: LinkId, up: bool) {
         let _ = (net, link, up);
@@ -213,6 +218,10 @@ impl Network {
 
     pub(super) fn set_node_on_media(&mut self, now: Instant, node: NodeId, up: bool) {
         each_medium!(M => M::set_node(self, now, node, up));
+    }
+
+    pub(super) fn jam_on_media(&mut self, now: Instant, node: NodeId, begins: bool) {
+        each_medium!(M => M::jam(self, now, node, begins));
     }
 
     pub(super) fn set_link_on_media(&mut self, link: LinkId, up: bool) {

@@ -278,7 +278,7 @@ impl<'s> Checker<'s> {
             let section = scenario.resolved.event[i].clone();
             let at = Instant::ZERO + section.at.0;
             let faults = self.event(i, &section, &scenario)?;
-            scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
+            scenario.faults.extend(faults.into_iter().map(|(after, fault)| (at + after, fault)));
         }
         scenario.random_events = self.random_events(&scenario)?;
         // The resolved scenario lists groups of nodes as tables `[[nodes]]`, not as single nodes.

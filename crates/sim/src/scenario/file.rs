@@ -36,7 +36,7 @@ use super::rdca::RdcaProfile;
 use super::set::SetSection;
 use super::tcp::TcpProfile;
 use super::topology::TopologySection;
-use super::traffic::TrafficSection;
+use super::traffic::{FromName, TrafficSection};
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
 use super::wifi::WifiSection;
 use crate::link::discipline::DisciplineConfig;
@@ -917,6 +917,10 @@ pub enum EventAction {
     /// The direction from `from` to `to` of a cable gets another loss model. Needs `loss`. It
     /// applies to packets whose transmission has not begun.
     SetLoss,
+    /// A jammer sends without a pause for `lasts`. `nodes`, by default all nodes on the air, find
+    /// their channel busy and receive no frame; a frame that has begun is lost. Frames of `nodes`
+    /// to other nodes are not disturbed. A node that is jammed twice is jammed until the later end.
+    Jam,
 }
 
 /// A change of the network at a given time. Keys that the action does not need are refused.
@@ -949,4 +953,11 @@ pub struct EventSection {
     /// The new loss model: a probability, or a Gilbert-Elliott table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
+    /// Nodes near the jammer: the name of a node or of `[[nodes]]`, a pattern such as "n*", or a
+    /// list of these; all nodes on the air if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<FromName>,
+    /// How long the jammer sends, more than 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Span>,
 }

@@ -307,7 +307,7 @@ impl Scenario {
     fn fault_in(&self, builder: &Builder, fault: Fault) -> Option<Fault> {
         let link = |link| self.link_in(builder, link);
         Some(match fault {
-            Fault::NodeFails(..) | Fault::NodeRecovers(_) => fault,
+            Fault::NodeFails(..) | Fault::NodeRecovers(_) | Fault::Jam(..) => fault,
             Fault::LinkDown(id) => Fault::LinkDown(link(id)?),
             Fault::LinkUp(id) => Fault::LinkUp(link(id)?),
             Fault::Rate(id, rate) => Fault::Rate(link(id)?, rate),

@@ -13,6 +13,7 @@ mod endings;
 mod figures;
 mod flows;
 mod hosts;
+mod jam;
 mod malformed;
 mod mesh;
 mod messages;

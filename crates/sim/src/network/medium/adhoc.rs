@@ -219,6 +219,13 @@ impl Medium for Adhoc {
         }
     }
 
+    fn jam(net: &mut Network, now: Instant, node: NodeId, begins: bool) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
+        let Some(station) = adhoc.stations.of(node) else { return };
+        adhoc.wifi.jam(now, Station(station), begins, &mut net.events);
+        Self::settle(net, now);
+    }
+
     /// On a link that is down nothing is received, but stations continue to send.
     fn set_link(net: &mut Network, link: LinkId, up: bool) {
         let Some(adhoc) = &mut net.media.adhoc else { return };

@@ -418,6 +418,13 @@ impl Medium for Wireless {
         }
     }
 
+    fn jam(net: &mut Network, now: Instant, node: NodeId, begins: bool) {
+        let Some(station) = net.station(node) else { return };
+        if let Some(wireless) = &mut net.media.wireless {
+            wireless.radio.jam(now, Station(station), begins);
+        }
+    }
+
     fn length(net: &Network, link: &Link) -> Option<u64> {
         let wireless = net.media.wireless.as_ref()?;
         let (from, to) = (wireless.station(link.from())?, wireless.station(link.to())?);

@@ -1,8 +1,9 @@
 //! Checks events.
 
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
 use super::super::units::Span;
+use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
@@ -11,8 +12,52 @@ use crate::sim::Fault;
 use crate::world::Failure;
 
 impl Checker<'_> {
-    pub(super) fn event(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<Vec<Fault>> {
+    /// The faults of an event, each with the time from the event to it.
+    pub(super) fn event(
+        &self,
+        i: usize,
+        section: &EventSection,
+        scenario: &Scenario,
+    ) -> Checked<Vec<(Duration, Fault)>> {
         self.happens(i, section, scenario)?;
+        if section.action == EventAction::Jam {
+            return self.jam(i, section, scenario);
+        }
+        let faults = self.change(i, section, scenario)?;
+        Ok(faults.into_iter().map(|fault| (Duration::ZERO, fault)).collect())
+    }
+
+    fn jam(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<Vec<(Duration, Fault)>> {
+        let lasts = match section.lasts {
+            Some(Span(lasts)) if !lasts.is_zero() => lasts,
+            Some(_) => return self.fault(at!["event", i, "lasts"], "a jammer sends for some time", None),
+            None => return self.fault(at!["event", i, "action"], "this action needs `lasts`", None),
+        };
+        let path = at!["event", i, "nodes"];
+        let nodes = match &section.nodes {
+            None => (0..scenario.nodes.len() as u32).map(NodeId).filter(|n| scenario.is_on_air(*n)).collect(),
+            Some(names) => match self.nodes_named(path, names.names(), &scenario.resolved)? {
+                Named::Nodes(nodes) => nodes,
+                Named::Group(_) => {
+                    let hint = Some("name nodes, or remove `nodes` for all nodes on the air");
+                    return self.fault(path, "a jammer cannot be near the nodes of a drawn group", hint);
+                }
+            },
+        };
+        if let Some(wired) = nodes.iter().find(|node| !scenario.is_on_air(**node)) {
+            let message = format!("`{}` is not on the air", scenario.nodes[wired.index()].name);
+            let hint = Some("name nodes that have a `position`, or remove `nodes` for all of them");
+            return self.fault(path, message, hint);
+        }
+        if nodes.is_empty() {
+            let hint = Some("give nodes a `position`, and the scenario a `[radio]` or `[wifi]`");
+            return self.fault(at!["event", i, "action"], "there is no node on the air to jam", hint);
+        }
+        let jam = |(after, begins)| nodes.iter().map(move |node| (after, Fault::Jam(*node, begins)));
+        Ok([(Duration::ZERO, true), (lasts, false)].into_iter().flat_map(jam).collect())
+    }
+
+    fn change(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<Vec<Fault>> {
         let node = || match &section.node {
             Some(name) => self.node(at!["event", i, "node"], name),
             None => self.fault(at!["event", i, "action"], "this action needs `node`", None),
@@ -88,6 +133,7 @@ impl Checker<'_> {
                 }
                 vec![Fault::Loss(cable, loss)]
             }
+            EventAction::Jam => Vec::new(),
         })
     }
 
@@ -133,6 +179,7 @@ impl Checker<'_> {
             EventAction::SetRate => ("set-rate", &["from", "to", "rate"]),
             EventAction::SetDelay => ("set-delay", &["from", "to", "delay"]),
             EventAction::SetLoss => ("set-loss", &["from", "to", "loss"]),
+            EventAction::Jam => ("jam", &["nodes", "lasts"]),
         };
         let given = [
             ("node", section.node.is_some()),
@@ -142,6 +189,8 @@ impl Checker<'_> {
             ("rate", section.rate.is_some()),
             ("delay", section.delay.is_some()),
             ("loss", section.loss.is_some()),
+            ("nodes", section.nodes.is_some()),
+            ("lasts", section.lasts.is_some()),
         ];
         let Some((key, _)) = given.iter().find(|(key, given)| *given && !keys.contains(key)) else {
             return Ok(());

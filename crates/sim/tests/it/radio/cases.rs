@@ -2,7 +2,8 @@
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::radio::{
-    Capture, Effect, FrameKind, MacConfig, Outcome, Propagation, RadioConfig, SendError, Station, UnitDisk,
+    Capture, Effect, FrameKind, LogDistance, MacConfig, Outcome, Propagation, RadioConfig, SendError,
+    Station, UnitDisk,
 };
 
 use crate::air::{Air, Happening, after};
@@ -376,4 +377,70 @@ fn a_frame_that_begins_as_another_ends_does_not_disturb_it() {
     let mut air = Air::new(prompt(RadioConfig::sun_fsk(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 1), (720, 2, None, 1)]);
     assert!(received(&effects).contains(&(1, 0)), "{effects:?}");
+}
+
+/// Frames of station 0 to station 1 while a jammer is at some of them.
+fn jammed(
+    config: RadioConfig,
+    jammers: &[(u64, u32, bool)],
+    frames: &[(u64, u32, Option<u32>, u16)],
+) -> (Air, Vec<Effect>) {
+    let mut air = Air::new(config, &[(0.0, 0.0), (50.0, 0.0), (-50.0, 0.0)], 1);
+    for (i, &(at, ..)) in (0..).zip(frames) {
+        air.timer(micros(at), i);
+    }
+    for (i, &(at, ..)) in (1_000..).zip(jammers) {
+        air.timer(micros(at), i);
+    }
+    let mut effects = Vec::new();
+    air.run(Instant::FAR_FUTURE, |air, happening| match happening {
+        Happening::Timer(i) if i >= 1_000 => {
+            let (at, station, begins) = jammers[i as usize - 1_000];
+            air.radio.jam(after(micros(at)), Station(station), begins);
+        }
+        Happening::Timer(i) => {
+            let (_, from, to, len) = frames[i as usize];
+            air.offer(from, to, len, u64::from(i)).expect("the station is idle");
+        }
+        Happening::Effect(effect) => effects.push(effect),
+    });
+    (air, effects)
+}
+
+#[test]
+fn a_jammed_station_neither_sends_nor_receives() {
+    let log_distance = RadioConfig {
+        propagation: Propagation::LogDistance(LogDistance::default()),
+        ..prompt(RadioConfig::o_qpsk(RANGE))
+    };
+    let capture = UnitDisk { capture: Capture::Any(1.5), ..UnitDisk::new(RANGE) };
+    for config in [disk(UnitDisk::new(RANGE)), disk(capture), log_distance] {
+        let go = |jammers: &[(u64, u32, bool)]| {
+            let (air, effects) = jammed(config, jammers, &[(10_000, 0, Some(1), 127)]);
+            let collisions = air.radio.metrics(Station(1)).collisions;
+            (received(&effects).len(), done(&effects)[0].2, done(&effects)[0].3, collisions)
+        };
+        // The frame is on the air from 10,320 to 14,576 µs, its acknowledgement up to 15,120 µs.
+        assert_eq!(go(&[]), (1, Outcome::Acknowledged, 1, 0));
+        assert_eq!(go(&[(0, 0, true)]), (0, Outcome::ChannelAccessFailure, 0, 0), "at the sender");
+        assert_eq!(go(&[(0, 1, true)]), (0, Outcome::NoAck, 4, 4), "at the receiver");
+        assert_eq!(go(&[(0, 2, true)]), (1, Outcome::Acknowledged, 1, 0), "at another station");
+        // A jammer that begins during the frame destroys it; one that has ended does not. The
+        // sender sends again after a jammer of 100 µs.
+        assert_eq!(go(&[(14_000, 1, true), (14_100, 1, false)]), (1, Outcome::Acknowledged, 2, 1));
+        assert_eq!(go(&[(0, 1, true), (10_000, 1, false)]), (1, Outcome::Acknowledged, 1, 0));
+        // One at the sender destroys the acknowledgement. The receiver has the frame all the same.
+        assert_eq!(go(&[(14_700, 0, true), (15_000, 0, false)]), (1, Outcome::Acknowledged, 2, 0));
+        // Two jammers: the later end counts.
+        let both = [(0, 1, true), (5_000, 1, true), (9_000, 1, false), (10_400, 1, false)];
+        assert_eq!(go(&both), (1, Outcome::Acknowledged, 2, 1));
+    }
+}
+
+#[test]
+fn a_jammer_is_as_long_on_the_air_as_it_sends() {
+    let (air, _) =
+        jammed(disk(UnitDisk::new(RANGE)), &[(1_000, 0, true), (51_000, 0, false), (60_000, 0, false)], &[]);
+    let busy = |station| air.radio.busy_time(after(micros(100_000)), Station(station));
+    assert_eq!((busy(0), busy(1)), (micros(50_000), Duration::ZERO));
 }
