@@ -99,6 +99,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     match args.split_first() {
         None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
         Some((name, options)) if name == "deployed-faults" => deployed_faults(options),
+        Some((name, options)) if name == "emulated-faults" => emulated_faults(options),
         Some((name, options)) if name == "deployed-recovery" => {
             expect_none(options)?;
             longer(&[], "anabranch-deploy", "faults::recovery", &[("ANABRANCH_RECOVERY", 1)], &[])
@@ -130,6 +131,26 @@ fn deployed_faults(options: &[String]) -> Result<(), Failure> {
         "faults::whatever",
         &[("ANABRANCH_FAULTS_RUNS", 500)],
         &variables(options)?,
+    )
+}
+
+/// Runs `campaign emulated-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the long form
+/// of the test `emulate_faults` of anabranch-cli.
+fn emulated_faults(options: &[String]) -> Result<(), Failure> {
+    let known = [
+        ("--runs", "ANABRANCH_EMULATED_FAULTS_RUNS"),
+        ("--first", "ANABRANCH_EMULATED_FAULTS_FIRST"),
+        ("--seed", "ANABRANCH_EMULATED_FAULTS_SEED"),
+        ("--at-once", "ANABRANCH_EMULATED_FAULTS_AT_ONCE"),
+    ];
+    let usage = "emulated-faults takes `--runs N`, `--first N`, `--seed S` and `--at-once N`";
+    let given = numbers(options, &known, usage)?;
+    longer(
+        &[],
+        "anabranch-cli",
+        "emulate_faults::whatever",
+        &[("ANABRANCH_EMULATED_FAULTS_RUNS", 50)],
+        &given,
     )
 }
 

@@ -5,6 +5,7 @@ mod config;
 mod deployed;
 mod emulate;
 mod emulate_dtc;
+mod emulate_faults;
 mod emulate_programs;
 mod emulation;
 mod key;
