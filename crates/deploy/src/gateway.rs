@@ -259,9 +259,11 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 (_, 1.., _) => {
                     ((Class::Refused, "forbidden"), "requested a node outside of --allow".to_owned())
                 }
-                (0, 0, _) if congested > 0 => {
-                    ((Class::Refused, "congested"), "refused as congested: --per-node is reached".to_owned())
-                }
+                (0, 0, _) if congested > 0 => (
+                    (Class::Refused, "congested"),
+                    "refused as congested: --per-node is reached, or its turn would be in more than 10 s"
+                        .to_owned(),
+                ),
                 // The node was unreachable, whatever the sender did after the answer.
                 (0, 0, _) if unreachable > 0 => unreached,
                 (0, 0, _) if refused.total() > refused.silent => (is_refused, "reset".to_owned()),
