@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::say;
+use anabranch_emu::device::End;
 use anabranch_emu::driver::Late;
 use anabranch_emu::interrupt::Interrupt;
 use anabranch_emu::{Ended, Ends, Outcome, Output, Report};
@@ -98,9 +100,35 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         out.flush().map_err(|error| events::unfinished(path, &error))?;
     }
     let report = report.map_err(|error| failed(path, error))?;
-    print(arguments, scenario, seed, &ends, &report, &scenario.metrics_until(&planned, &sim, sim.now()))?;
+    let rows: Vec<Row> = ends.iter().map(Row::of).collect();
+    // A reader of the output may be slow or stand still. Nothing of the emulation waits for it, and
+    // from here on a signal ends the program.
+    drop((ends, interrupt));
+    let metrics = scenario.metrics_until(&planned, &sim, sim.now());
+    let printed = print(arguments, scenario, seed, &rows, &report, &metrics);
+    // A reader that has gone does not turn a failure into a success.
+    outcome(&report, stop).and(printed)
+}
+
+/// A TUN device in the report.
+struct Row {
+    node: String,
+    address: IpAddr,
+    device: String,
+    netns: Option<String>,
+}
+
+impl Row {
+    fn of(end: &End) -> Self {
+        let End { name, address, device, netns, .. } = end;
+        Self { node: name.clone(), address: *address, device: device.clone(), netns: netns.clone() }
+    }
+}
+
+/// The result of the emulation.
+fn outcome(report: &Report, stop: Instant) -> Result<(), Error> {
     match report.ended {
-        Ended::Commands => outcome(&report.commands),
+        Ended::Commands => of_commands(&report.commands),
         Ended::Stop if !report.commands.is_empty() => {
             Err(Error::job(format!("the commands had not ended after {} s", figure(stop.as_secs_f64())))
                 .with_hint("raise `stop`, or give more time with --for"))
@@ -117,10 +145,15 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
 }
 
 /// The result of the commands: the first that has failed, of those that were waited for.
-fn outcome(commands: &[Outcome]) -> Result<(), Error> {
+fn of_commands(commands: &[Outcome]) -> Result<(), Error> {
     let failed = |background| commands.iter().find(|one| one.background == background && one.has_failed());
     let Some(first) = failed(false).or_else(|| failed(true)) else { return Ok(()) };
-    let message = format!("`{}: {}` ended with exit code {}", first.node, first.command, first.code);
+    let name = |one: &Outcome| format!("`{}: {}` ended with exit code {}", one.node, one.command, one.code);
+    // Often the failure of a server is the cause of its client's.
+    for other in commands.iter().filter(|one| one.has_failed() && *one != first) {
+        say!("note: {}", name(other));
+    }
+    let message = name(first);
     Err(Error::Command { message, code: u8::try_from(first.code).unwrap_or(1) })
 }
 
@@ -130,6 +163,9 @@ fn failed(path: &Path, error: anabranch_emu::Error) -> Error {
     match error {
         E::NoEnds => Error::input(format!("{}: {message}", path.display()))
             .with_hint("set `host = \"tun\"` on the nodes that the kernel plays, or use `anabranch run`"),
+        E::Congestion(_) => Error::input(format!("{}: {message}", path.display()))
+            .with_hint("`sysctl net.ipv4.tcp_available_congestion_control` lists the kernel's"),
+        E::InUse { .. } => Error::input(message).with_hint("wait for it, or set another `netns`"),
         E::DeviceExists(_) => Error::input(message).with_hint("choose another name with the node's `device`"),
         // File capabilities are not enough: the program `ip` would not inherit them.
         E::Privilege { .. } => Error::missing(message).with_hint(format!("run `{}`", with_sudo())),
@@ -157,16 +193,16 @@ fn print(
     arguments: &Arguments,
     scenario: &Scenario,
     seed: u64,
-    ends: &Ends,
+    rows: &[Row],
     report: &Report,
     metrics: &Metrics,
 ) -> Result<(), Error> {
     if !arguments.json {
-        return output::text(&table(scenario, seed, ends, report));
+        return output::text(&table(scenario, seed, rows, report));
     }
-    let places = ends.iter().zip(&report.traffic).map(|(end, traffic)| {
+    let places = rows.iter().zip(&report.traffic).map(|(end, traffic)| {
         json!({
-            "node": end.name,
+            "node": end.node,
             "address": end.address,
             "device": end.device,
             "netns": end.netns,
@@ -191,17 +227,17 @@ fn print(
 }
 
 /// Formats the report as text.
-fn table(scenario: &Scenario, seed: u64, ends: &Ends, report: &Report) -> String {
+fn table(scenario: &Scenario, seed: u64, rows: &[Row], report: &Report) -> String {
     let elapsed = figure(report.elapsed.as_secs_f64());
     let mut text = format!("{}, seed {seed}, {elapsed} s\n", scenario.name);
     text += &format!(
         "  {:16} {:>12} {:>14} {:>12} {:>14} {:>10} {:>10}\n",
         "end", "packets in", "bytes in", "packets out", "bytes out", "foreign", "lost"
     );
-    for (end, t) in ends.iter().zip(&report.traffic) {
+    for (end, t) in rows.iter().zip(&report.traffic) {
         text += &format!(
             "  {:16} {:>12} {:>14} {:>12} {:>14} {:>10} {:>10}\n",
-            end.name,
+            end.node,
             t.packets_in,
             t.bytes_in,
             t.packets_out,
@@ -209,6 +245,11 @@ fn table(scenario: &Scenario, seed: u64, ends: &Ends, report: &Report) -> String
             t.foreign,
             t.bad + t.refused
         );
+    }
+    for Outcome { node, command, start_s, end_s, code, stopped, .. } in &report.commands {
+        let [start, end] = [start_s, end_s].map(|s| figure(*s));
+        let how = if *stopped { "stopped".to_owned() } else { format!("exit code {code}") };
+        text += &format!("  {node}, {start} to {end} s, {how}: {command}\n");
     }
     let lag = &report.lag;
     let [median, p99, max, limit] =

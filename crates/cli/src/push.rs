@@ -121,12 +121,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     if let (Some(path), true) = (&arguments.out, report.verified == Some(true)) {
         write_whole(path, push.delivered())?;
     }
-    if *json {
-        output::json(&report)?
-    } else {
-        output::text(&report.to_string())?
-    }
-    push.verdict(scenario, &report)
+    let printed = if *json { output::json(&report) } else { output::text(&report.to_string()) };
+    // A reader that has gone does not turn a failure into a success.
+    push.verdict(scenario, &report).and(printed)
 }
 
 /// One simulated transfer.

@@ -235,12 +235,9 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         let mut report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
         // An earlier try may have delivered more than the last one.
         report.delivered_bytes = report.delivered_bytes.max(retries.delivered);
-        if arguments.json {
-            output::json(&report)?
-        } else {
-            output::text(&report.to_string())?
-        }
-        verdict(&push, length, report.delivered_bytes, &config)
+        let printed = if arguments.json { output::json(&report) } else { output::text(&report.to_string()) };
+        // A reader that has gone does not turn a failure into a success.
+        verdict(&push, length, report.delivered_bytes, &config).and(printed)
     })
 }
 

@@ -267,7 +267,8 @@ fn with_addresses(command: &str, scenario: &Scenario) -> String {
     let mut rest = command;
     while let Some((before, after)) = rest.split_once('{') {
         text += before;
-        let named = after.split_once('}').and_then(|(name, after)| {
+        // `${NAME}` is a variable of the shell.
+        let named = after.split_once('}').filter(|_| !before.ends_with('$')).and_then(|(name, after)| {
             let i = scenario.nodes.iter().position(|node| node.name == name)?;
             Some((address_of(scenario.network.ip, NodeId(i as u32)), after))
         });
@@ -317,7 +318,7 @@ mod tests {
         let of = |command| with_addresses(command, &scenario(&["a: true"]));
         assert_eq!(of("ping {b-1} {a}"), "ping fd00::2 fd00::1");
         assert_eq!(of("curl http://[{a}]:80/"), "curl http://[fd00::1]:80/");
-        for shell in ["echo ${a-x} {x,y} {b} { {", "awk '{print $1}'", "}{", "{"] {
+        for shell in ["echo ${a-x} ${b-1} {x,y} {b} { {", "awk '{print $1}'", "}{", "{"] {
             assert_eq!(of(shell), shell.replace("{a}", "fd00::1"));
         }
     }

@@ -184,7 +184,12 @@ impl End {
         for (prefix, _) in others {
             let _ = writeln!(commands, "route add {prefix} dev {device}{congctl}");
         }
-        ip_batch(netns, &commands)
+        ip_batch(netns, &commands).map_err(|error| match (error, congestion) {
+            (Error::Setup { reason, .. }, Some(name)) if reason.contains("congestion algorithm") => {
+                Error::Congestion(name.clone())
+            }
+            (other, _) => other,
+        })
     }
 }
 

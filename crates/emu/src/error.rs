@@ -26,6 +26,17 @@ pub enum Error {
     /// A network device with this name exists already.
     #[error("the network device `{0}` already exists")]
     DeviceExists(String),
+    /// The namespace was created by another emulation that runs.
+    #[error("the namespace `{name}` is in use by another emulation, process {process}")]
+    InUse {
+        /// Name of the namespace.
+        name: String,
+        /// Number of the other emulation's process.
+        process: String,
+    },
+    /// The kernel has no congestion control with this name.
+    #[error("the kernel has no congestion control `{0}`, which `emulation.congestion` names")]
+    Congestion(String),
     /// A device or namespace cannot be set up.
     #[error("cannot {doing}: {reason}")]
     Setup {

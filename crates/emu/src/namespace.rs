@@ -13,6 +13,8 @@ use crate::error::Error;
 
 /// Where `ip netns` stores the names of namespaces.
 const NAMESPACES: &str = "/run/netns";
+/// Locked while an emulation looks at namespaces and changes them.
+const LOCK: &str = "/run/anabranch-emulate.lock";
 /// Beginning of the alias that marks the loopback device of a namespace that an emulation has
 /// created; the emulation's identity follows. The mark ends with the namespace, so that it never
 /// stands for another one of the same name.
@@ -32,8 +34,11 @@ impl Namespace {
     pub(crate) fn ensure(name: &str) -> Result<Option<Self>, Error> {
         let _lock = lock();
         if Path::new(NAMESPACES).join(name).exists() {
-            let owner = owner_of(name).filter(|owner| !is_alive(owner));
-            let Some(owner) = owner else { return Ok(None) };
+            let Some(owner) = owner_of(name) else { return Ok(None) };
+            if is_alive(&owner) {
+                let process = owner.split(' ').next().unwrap_or_default().to_owned();
+                return Err(Error::InUse { name: name.to_owned(), process });
+            }
             Self { name: name.to_owned(), owner }.remove();
         }
         ip(["netns", "add", name])?;
@@ -65,9 +70,10 @@ impl Drop for Namespace {
 /// Keeps other emulations from looking at namespaces and changing them at the same time, until it
 /// is dropped.
 fn lock() -> Option<fs::File> {
-    let folder = fs::File::open(NAMESPACES).ok()?;
-    folder.lock().ok()?;
-    Some(folder)
+    // Not the folder of namespaces, which `ip` locks itself.
+    let file = fs::File::create(LOCK).ok()?;
+    file.lock().ok()?;
+    Some(file)
 }
 
 /// Identity of the emulation that has created the namespace.

@@ -390,3 +390,78 @@ fn a_scenario_names_the_kernels_congestion_control() {
         assert!(seen.contains(&format!(" {name} ")), "{seen}");
     }
 }
+
+/// A reader that has gone, or reads nothing, neither hides a failure nor keeps anything.
+#[test]
+fn the_reader_of_the_report_decides_nothing() {
+    if skipped() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("reader", MESH, &["s", "b", "n"]);
+    let _broom = Broom::new(&ends);
+    let emulate = |command: &str| {
+        let mut emulate = std::process::Command::new(program());
+        emulate.arg("emulate").arg(&path).args(["--run", command]).stderr(Stdio::piped());
+        emulate
+    };
+    let mut failing = emulate("server: exit 9");
+    let mut child = failing.stdout(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it is a child of ours").code(), Some(9));
+    // A pipe that is full before the report.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let full = "dd if=/dev/zero bs=4096 count=16 status=none";
+    let mut fill = std::process::Command::new("sh");
+    fill.args(["-c", full]).stdout(writer.try_clone().expect("a copy"));
+    assert!(fill.status().expect("it starts").success());
+    let mut good = emulate("server: sleep 1");
+    let mut child = good.stdout(writer).spawn().expect("it starts");
+    let gone = format!("while ip netns list | grep -q {}; do sleep 0.05; done", ends[0]);
+    let made = format!("until ip netns list | grep -q {}; do sleep 0.01; done", ends[0]);
+    assert!(run("sh", &["-c", &made]).status.success() && run("sh", &["-c", &gone]).status.success());
+    assert!(run("kill", &["-INT", &child.id().to_string()]).status.success());
+    assert!(!child.wait().expect("it is a child of ours").success());
+    drop(reader);
+}
+
+#[test]
+fn what_the_kernel_or_another_emulation_refuses_is_named() {
+    if skipped() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("named", MESH, &["s", "b", "n"]);
+    let second = |arguments: &[&str]| {
+        let mut emulate = std::process::Command::new(program());
+        let output = emulate.arg("emulate").arg(&path).args(arguments).output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = second(&["--set", "emulation.congestion=nosuch"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("the kernel has no congestion control `nosuch`"), "{said}");
+    let emulation = Emulation::start(&path, ends.clone(), &[]);
+    let (code, said) = second(&[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains(&format!("the namespace `{}` is in use by another emulation", ends[0])), "{said}");
+    emulation.interrupt();
+}
+
+/// An emulation removes only what an emulation has made.
+#[test]
+fn a_namespace_made_anew_by_hand_stays() {
+    if skipped() {
+        return;
+    }
+    let (_folder, path, ends) = scenario("anew", MESH, &["s", "b", "n"]);
+    let _broom = Broom::new(&ends);
+    let mut emulation = Emulation::start(&path, ends.clone(), &[]);
+    emulation.child.kill().expect("it runs");
+    emulation.child.wait().expect("it is a child of ours");
+    ip(&["netns", "delete", &ends[0]]);
+    ip(&["netns", "add", &ends[0]]);
+    let mut emulate = std::process::Command::new(program());
+    let output =
+        emulate.arg("emulate").arg(&path).args(["--run", "server: true"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(ends.iter().map(|netns| exists(netns)).collect::<Vec<_>>(), [true, false, false]);
+    std::mem::forget(emulation);
+}
