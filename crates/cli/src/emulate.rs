@@ -101,8 +101,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     }
     let report = report.map_err(|error| failed(path, error))?;
     let rows: Vec<Row> = ends.iter().map(Row::of).collect();
-    // A reader of the output may be slow or stand still. Nothing of the emulation waits for it, and
-    // from here on a signal ends the program.
+    // A reader of the output may be slow or stand still. Nothing of the emulation waits for it.
     drop((ends, interrupt));
     let metrics = scenario.metrics_until(&planned, &sim, sim.now());
     let printed = print(arguments, scenario, seed, &rows, &report, &metrics);
