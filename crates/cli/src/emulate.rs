@@ -77,6 +77,9 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         let place = end.netns.as_ref().map_or(String::new(), |name| format!(" in namespace `{name}`"));
         say!("`{}` is {} on device `{}`{place}", end.name, end.address, end.device);
     }
+    for line in &scenario.emulation.run {
+        say!("will run: {line}");
+    }
     say!("running; Ctrl-C ends it");
 
     let seed = arguments.seed.unwrap_or(scenario.seed);

@@ -1,15 +1,16 @@
 //! The commands of an emulation, in the namespaces of its ends.
 //!
-//! One thread starts them in order and waits for them. Only this thread collects ended processes,
-//! so a signal never meets another process with a reused number. Each command has a process group
-//! of its own, so that what it has started ends with it.
+//! One thread starts them in order and waits for them. Each command has a process group of its own,
+//! so that what it has started is stopped with it, unless it has left the group (`setsid`). Only
+//! this thread collects ended processes, and only at the end: until then the number of a group is
+//! its own, and a signal meets no other processes.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
 use anabranch_core::time::{Duration, Instant};
@@ -17,7 +18,9 @@ use anabranch_sim::address::address_of;
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::scenario::Scenario;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open, waitid,
+};
 use serde::Serialize;
 
 use crate::clock::Clock;
@@ -90,7 +93,8 @@ impl Commands {
         });
         let list: Vec<_> = prepared.collect();
         let (line, far) = UnixStream::pair()?;
-        let runner = Runner { line: far, clock, output, running: Vec::new(), outcomes: Vec::new() };
+        let (running, ended, outcomes) = (Vec::new(), Vec::new(), Vec::new());
+        let runner = Runner { line: far, clock, output, running, ended, outcomes };
         let runner = thread::Builder::new().name("commands".to_owned()).spawn(move || runner.run(list))?;
         Ok(Some(Self { line, runner: Some(runner) }))
     }
@@ -144,6 +148,8 @@ struct Runner {
     clock: Clock,
     output: Output,
     running: Vec<Running>,
+    /// Commands that have ended. What they have started may still run.
+    ended: Vec<Running>,
     outcomes: Vec<Outcome>,
 }
 
@@ -187,10 +193,15 @@ impl Runner {
         let start_s = self.clock.now().as_secs_f64();
         let (end_s, index) = (start_s, self.outcomes.len());
         self.outcomes.push(Outcome { node, command, background, start_s, end_s, code: 0, stopped: false });
-        let started = program.spawn().and_then(|child| {
-            let pid = Pid::from_child(&child);
-            let ended = pidfd_open(pid, PidfdFlags::empty())?;
-            Ok(Running { child, ended, index })
+        let started = program.spawn().and_then(|mut child| {
+            match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+                Ok(ended) => Ok(Running { child, ended, index }),
+                Err(error) => {
+                    child.kill()?;
+                    child.wait()?;
+                    Err(error.into())
+                }
+            }
         });
         match started {
             Ok(running) => self.running.push(running),
@@ -215,16 +226,22 @@ impl Runner {
             tv_sec: (left / 1_000_000_000) as i64,
             tv_nsec: (left % 1_000_000_000) as _,
         });
-        if poll(&mut fds, timeout.as_ref()).is_err() {
-            // Interrupted by a signal.
-            return false;
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return false,
+            // Without the kernel's help nothing can be waited for.
+            Err(_) => return true,
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         for at in (0..self.running.len()).rev().filter(|at| ready[*at]) {
-            let Running { mut child, index, .. } = self.running.swap_remove(at);
-            let outcome = &mut self.outcomes[index];
+            let ended = self.running.swap_remove(at);
+            let outcome = &mut self.outcomes[ended.index];
             outcome.end_s = self.clock.now().as_secs_f64();
-            outcome.code = child.wait().map_or(NOT_STARTED, code);
+            // Without collecting the process, whose number is that of its group.
+            let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let status = waitid(WaitId::Pid(Pid::from_child(&ended.child)), how);
+            outcome.code = status.ok().flatten().map_or(NOT_STARTED, |status| code(&status));
+            self.ended.push(ended);
         }
         attentive && ready.last() == Some(&true)
     }
@@ -238,20 +255,22 @@ impl Runner {
         }
         for (signal, patience) in [(Signal::TERM, Some(GRACE)), (Signal::KILL, None)] {
             let deadline = patience.map(|patience| self.clock.now() + patience);
-            for running in &self.running {
-                // The group may have ended at this moment.
-                let _ = kill_process_group(Pid::from_child(&running.child), signal);
+            for command in self.running.iter().chain(&self.ended) {
+                // All of the group may have ended.
+                let _ = kill_process_group(Pid::from_child(&command.child), signal);
             }
             while !self.running.is_empty() && deadline.is_none_or(|deadline| self.clock.now() < deadline) {
                 self.wait(deadline, false);
             }
         }
+        self.ended.iter_mut().for_each(|command| drop(command.child.wait()));
     }
 }
 
 /// The exit code that a shell reports.
-fn code(status: ExitStatus) -> i32 {
-    status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal)).unwrap_or(NOT_STARTED)
+fn code(status: &WaitIdStatus) -> i32 {
+    let signal = || status.terminating_signal().map(|signal| SIGNALLED + signal);
+    status.exit_status().or_else(signal).unwrap_or(NOT_STARTED)
 }
 
 /// PATH with the folder of this program first, so that commands meet this version of it.
@@ -346,21 +365,45 @@ mod tests {
         assert_eq!(codes, [(143, true), (3, false), (0, false), (0, false)]);
         assert!(ended[0].end_s >= ended[3].end_s && ended[3].start_s >= ended[2].end_s, "{ended:?}");
         let pid = std::fs::read_to_string(pid).expect("the file");
-        let gone = || {
-            std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
-                .map_or(true, |stat| stat.contains(") Z "))
-        };
-        assert!((0..500).any(|_| {
+        assert!(is_soon_gone(pid.trim()));
+    }
+
+    /// Whether the process ends within moments, as a killed one does.
+    fn is_soon_gone(pid: &str) -> bool {
+        (0..500).any(|_| {
             thread::sleep(std::time::Duration::from_millis(10));
-            gone()
-        }));
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        })
+    }
+
+    /// Of these the leader of the group has ended before the group is stopped.
+    #[test]
+    fn what_an_ended_command_has_started_is_stopped_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pids = ["left", "deaf"].map(|name| folder.path().join(name));
+        let left = format!("a: sleep 1000 & echo $! > {}", pids[0].display());
+        let deaf = format!("a: (trap '' TERM; exec sleep 1000) & echo $! > {}; wait &", pids[1].display());
+        let wait = format!("a: until test -s {}; do sleep 0.01; done; sleep 0.1", pids[1].display());
+        let ended = outcomes(&[&left, &deaf, &wait]);
+        assert_eq!(ended.iter().map(|one| one.stopped).collect::<Vec<_>>(), [false, true, false]);
+        for pid in pids {
+            let pid = std::fs::read_to_string(pid).expect("the file");
+            assert!(is_soon_gone(pid.trim()), "{pid}");
+        }
     }
 
     #[test]
     fn what_ignores_a_signal_is_killed() {
-        let commands = scenario(&["a: trap '' TERM; while :; do sleep 0.1; done"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let deaf = folder.path().join("deaf");
+        let command = format!("a: trap '' TERM; echo > {}; while :; do sleep 0.1; done", deaf.display());
+        let commands = Commands::start(&scenario(&[&command]), Clock::start(), Output::Stderr);
+        let commands = commands.expect("it starts");
+        while !deaf.exists() {
+            thread::sleep(std::time::Duration::from_millis(10));
+        }
         let clock = Clock::start();
-        let commands = Commands::start(&commands, clock, Output::Stderr).expect("it starts");
         let ended = commands.expect("there are commands").finish();
         assert_eq!(
             ended.iter().map(|outcome| (outcome.code, outcome.stopped)).collect::<Vec<_>>(),
