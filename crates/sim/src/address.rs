@@ -31,7 +31,8 @@ pub fn node_at(address: IpAddr) -> Option<NodeId> {
         IpAddr::V4(a) => u128::from(u32::from(a).checked_sub(V4_PREFIX)?),
         IpAddr::V6(a) => u128::from(a).checked_sub(V6_PREFIX)?,
     };
-    u32::try_from(host).ok()?.checked_sub(1).map(NodeId)
+    let node = NodeId(u32::try_from(host).ok()?.checked_sub(1)?);
+    (node < NodeId::BROADCAST).then_some(node)
 }
 
 #[cfg(test)]
@@ -47,6 +48,8 @@ mod tests {
         }
         assert_eq!(address_of(IpVersion::V6, NodeId(0)).to_string(), "fd00::1");
         assert_eq!(address_of(IpVersion::V4, NodeId(0)).to_string(), "10.0.0.1");
-        assert_eq!(node_at("fe80::1".parse().expect("an address")), None);
+        for other in ["fe80::1", "fd00::", "fd00::ffff:ffff", "fd00::1:0:0"] {
+            assert_eq!(node_at(other.parse().expect("an address")), None, "{other}");
+        }
     }
 }

@@ -41,6 +41,11 @@ impl Prefix {
         }
     }
 
+    /// Length in bits.
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
     /// Whether it is a prefix of IPv4 addresses.
     pub fn is_ipv4(&self) -> bool {
         self.address.is_ipv4()

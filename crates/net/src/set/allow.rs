@@ -46,7 +46,14 @@ impl FromStr for Allow {
         let (prefix, ports) = split(text).ok_or_else(|| bad(&"a bracket is missing"))?;
         let bare = match prefix.strip_prefix('[') {
             None => prefix.to_owned(),
-            Some(rest) => rest.replacen(']', "", 1),
+            // The length is inside of the brackets or after them.
+            Some(rest) => match rest.split_once(']') {
+                Some((inside, after)) if after.is_empty() || after.starts_with('/') => {
+                    format!("{inside}{after}")
+                }
+                Some(_) => return Err(bad(&"text after a bracket")),
+                None => rest.to_owned(),
+            },
         };
         let prefix = bare.parse().map_err(|error: PrefixError| bad(&error))?;
         let ports = match ports {
@@ -141,6 +148,10 @@ mod tests {
             "10.0.0.1:9-3",
             "fd00::1/16",
             "::/129",
+            "[fd00::/1]6",
+            "[fd00::1]2/128",
+            "[[fd00::]]/16",
+            "fd00::]/16",
         ] {
             assert!(rule.parse::<Allow>().is_err(), "{rule}");
         }

@@ -14,8 +14,10 @@ use super::forwarding::{Heard, Past};
 use super::problem::Problem;
 use crate::address::address_of;
 use crate::octets;
-use crate::packet::{Ends, NodeId, Opaque, Outer, Packet, Payload};
+use crate::packet::{Ends, NodeId, Opaque, Outer, Packet, Payload, Whole};
 
+/// Nothing follows (RFC 8200 section 4.7).
+const NO_NEXT_HEADER: Protocol = Protocol(59);
 /// Largest packet with an error message, in bytes (RFC 4443 section 2.4 (c)).
 const LONGEST: usize = 1280;
 impl Network {
@@ -61,7 +63,9 @@ impl Network {
     pub(super) fn refuse_protocol(&mut self, now: Instant, heard: Heard, opaque: Opaque) {
         let problem = match opaque.protocol {
             // Implemented; the message is bad, or of a kind that needs no answer.
-            Protocol::UDP | Protocol::ICMPV6 => return self.count_not_spoken(heard.at),
+            Protocol::TCP | Protocol::UDP | Protocol::ICMPV6 | NO_NEXT_HEADER => {
+                return self.count_not_spoken(heard.at);
+            }
             _ => Problem::UnknownProtocol,
         };
         self.refuse(now, (heard.at, heard.src), Payload::Opaque(opaque), problem);
@@ -123,10 +127,14 @@ impl Network {
 /// Whether no error may be sent about the packet: it is an ICMPv6 error itself, or a redirect (RFC
 /// 4443 section 2.4 (e)).
 fn is_error(packet: &Packet) -> bool {
-    match &packet.payload {
-        Payload::Opaque(Opaque { protocol: Protocol::ICMPV6, octets }) => {
-            octets.first().is_none_or(|kind| Kind(*kind).is_error() || Kind(*kind) == Kind::REDIRECT)
-        }
-        Payload::Tcp(_) | Payload::Udp(_) | Payload::Opaque(_) | Payload::Fragment(_) => false,
-    }
+    let opaque = match &packet.payload {
+        Payload::Opaque(opaque) => opaque,
+        Payload::Fragment(piece) => match &*piece.whole {
+            Whole::Opaque(opaque) => opaque,
+            Whole::Tcp(_) | Whole::Udp(_) => return false,
+        },
+        Payload::Tcp(_) | Payload::Udp(_) => return false,
+    };
+    let kind = opaque.octets.first().map(|kind| Kind(*kind));
+    opaque.protocol == Protocol::ICMPV6 && kind.is_none_or(|kind| kind.is_error() || kind == Kind::REDIRECT)
 }

@@ -767,6 +767,9 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
             "14:13: `2001:db8::/16` is not a prefix: the address has bits set",
         ),
         ("prefixes = [\"fd00::/16\"]", "14:13: `fd00::/16` has addresses of the network's own, `fd00::/64`"),
+        ("prefixes = [\"2000::/3\"]", "14:13: `2000::/3` is no prefix of hosts behind a node"),
+        ("prefixes = [\"ff05::/16\"]", "14:13: `ff05::/16` is no prefix of hosts behind a node"),
+        ("prefixes = [\"fe80::/64\"]", "14:13: `fe80::/64` is no prefix of hosts behind a node"),
         ("prefixes = [\"10.1.0.0/16\"]", "14:13: `10.1.0.0/16` is of another version of IP"),
         (
             "prefixes = [\"fd01::/16\", \"fd01:2::/32\"]",

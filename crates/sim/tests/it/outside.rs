@@ -304,11 +304,20 @@ fn octets_of(address: IpAddr) -> Vec<u8> {
 /// RFC 4443 section 2.4 (e) and (f).
 #[test]
 fn no_error_answers_an_error_and_not_every_packet_has_one() {
-    let mut sim = network(1500);
-    sim.send_from_outside(A, packet(C, 1, icmp(C, Kind::TIME_EXCEEDED, &[0; 60])));
-    sim.send_from_outside(A, packet(C, 1, icmp(C, Kind::REDIRECT, &[0; 60])));
+    // The longer ones are fragmented.
+    let mut sim = network(200);
+    for len in [60, 600] {
+        sim.send_from_outside(A, packet(C, 1, icmp(C, Kind::TIME_EXCEEDED, &vec![0; len])));
+        sim.send_from_outside(A, packet(C, 1, icmp(C, Kind::REDIRECT, &vec![0; len])));
+    }
+    // TCP that no node can read, and nothing at all, are not unknown protocols.
+    for protocol in [Protocol::TCP, Protocol(59)] {
+        let opaque = Opaque { protocol, octets: Bytes::from(vec![1; 40]) };
+        sim.send_from_outside(A, packet(B, 64, Whole::Opaque(opaque)));
+    }
     sim.catch_up(ms(100));
     assert_eq!(messages(&mut sim), []);
+    let mut sim = network(1500);
     for _ in 0..30 {
         sim.send_from_outside(A, packet(C, 1, opaque(100)));
     }

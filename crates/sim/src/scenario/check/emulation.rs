@@ -13,6 +13,10 @@ const LONGEST_DEVICE: usize = 15;
 /// Largest length of a namespace's name in bytes: it is the name of a file.
 const LONGEST_NETNS: usize = 255;
 
+/// Addresses that are not those of hosts, or stay on a link (RFC 4291, RFC 6890).
+const RESERVED: [&str; 7] =
+    ["::/127", "fe80::/10", "ff00::/8", "0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4"];
+
 impl Checker<'_> {
     /// The TUN device of node `i`, if it has one.
     pub(super) fn tun(&self, i: usize, file: &FileConfig, ip: IpVersion) -> Checked<Option<TunSpec>> {
@@ -99,6 +103,15 @@ impl Checker<'_> {
             if let Some(other) = others.find(|other| other.overlaps(&prefix)) {
                 let message = format!("`{prefix}` and `{other}` have addresses in common");
                 return self.fault(at, message, Some("an address is behind one node"));
+            }
+            let mut reserved = RESERVED.iter().filter_map(|text| text.parse::<Prefix>().ok());
+            let least = if prefix.is_ipv4() { 8 } else { 16 };
+            if prefix.length() < least || reserved.any(|reserved| reserved.overlaps(&prefix)) {
+                let message = format!("`{prefix}` is no prefix of hosts behind a node");
+                let hint = format!(
+                    "give a length of at least {least}, and no multicast, loopback or link-local addresses"
+                );
+                return self.fault(at, message, Some(&hint));
             }
             if network.overlaps(&prefix) {
                 let message = format!("`{prefix}` has addresses of the network's own, `{network}`");
