@@ -128,8 +128,8 @@ def test_a_tutorial(book: Path) -> None:
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(not cell.outputs and cell.execution_count is None for cell in code), "tutorials are kept without output"
     # A kernel takes minutes to start beside other programs.
-    patience = {"timeout": 600, "startup_timeout": 600}
-    client = nbclient.NotebookClient(notebook, **patience, resources={"metadata": {"path": str(book.parent)}})
+    place = {"metadata": {"path": str(book.parent)}}
+    client = nbclient.NotebookClient(notebook, timeout=600, startup_timeout=600, resources=place)
     client.execute(env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"})
     pictures = [out for cell in code for out in cell.outputs if "image/png" in out.get("data", {})]
     assert pictures, "it shows something"

@@ -181,7 +181,7 @@ fn what_a_parameter_does_to_the_scenario_is_said_where_it_was_written() {
         "\"transfer.file.bytes\"",
         "\"transfer.file.byte\"",
         expect![[r#"
-        s.toml:5:24: unknown key `byte`, expected one of `name`, `count`, `kind`, `from`, `to`, `bytes`, `file`, `start`, `stop`, `repeat`, `interfaces`, `port`, `tcp_receiver`, `reads_for`, `tcp`, `tcp_wireless`, `gateways`, `default_gateway`, `set`, `mptcp` (`transfer.file.byte` = "2 kB")
+        s.toml:5:24: unknown key `byte`, expected one of `name`, `count`, `kind`, `from`, `to`, `bytes`, `file`, `start`, `stop`, `repeat`, `interfaces`, `port`, `tcp_receiver`, `reads_for`, `tcp`, `tcp_wireless`, `gateways`, `default_gateway`, `set`, `mptcp`, `coap` (`transfer.file.byte` = "2 kB")
           hint: did you mean `bytes`?"#]],
     );
     check(

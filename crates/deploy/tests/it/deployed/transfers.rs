@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::deployed::world::*;
 
 /// Keys of the JSON report of a push, sorted.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "bytes",
     "compare",
     "delivered_bytes",
@@ -21,6 +21,7 @@ const FIELDS: [&str; 12] = [
     "goodput_bit_per_s",
     "latency_s",
     "network",
+    "phases",
     "resumed_from",
     "sha256",
     "verified",
