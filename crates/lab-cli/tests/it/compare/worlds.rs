@@ -24,9 +24,9 @@ use super::{number, publish, side_by_side};
 use cables::{Cables, Spaces};
 
 /// A run counts as late if more than 1 % of the emulator's batches are later than this, in seconds.
-const LATE: f64 = 0.005;
+pub(super) const LATE: f64 = 0.005;
 /// Attempts for a run that was late.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 /// Resamples of an interval of a ratio.
 const RESAMPLES: usize = 2000;
 
@@ -65,10 +65,8 @@ kernel = { "node.server.host" = "tun", "node.server.netns" = "server", "node.tar
 kernel = { "nodes.br*.host" = "tun", "nodes.br*.netns" = "br{i}" }
 "#;
 
-const FAST: Cables =
-    Cables { name: "50/20/5 Mbit/s", kbit_per_s: [50_000, 20_000, 5_000], queue: 150_000, burst: 16_000 };
-const SLOW: Cables =
-    Cables { name: "256/128/56 kbit/s", kbit_per_s: [256, 128, 56], queue: 30_000, burst: 3_028 };
+const FAST: Cables = Cables { name: "50/20/5 Mbit/s", kbit_per_s: [50_000, 20_000, 5_000], queue: 150_000 };
+const SLOW: Cables = Cables { name: "256/128/56 kbit/s", kbit_per_s: [256, 128, 56], queue: 30_000 };
 
 /// A network, a file and a number of border routers.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -98,7 +96,7 @@ struct Row {
     worlds: [Vec<Seen>; 3],
 }
 
-fn program() -> &'static str {
+pub(super) fn program() -> &'static str {
     assert_cmd::cargo::cargo_bin!("anabranch-lab").to_str().expect("a path of text")
 }
 
@@ -267,12 +265,12 @@ impl Cell {
 /// Prints the number of retransmitted segments of a namespace.
 const COUNT: &str = "awk '/^Tcp:/ && ++n == 2 { print $13 }' /proc/net/snmp";
 
-fn with_set(settings: &[String]) -> impl Iterator<Item = &str> {
+pub(super) fn with_set(settings: &[String]) -> impl Iterator<Item = &str> {
     settings.iter().flat_map(|setting| ["--set", setting])
 }
 
 /// Number of frames of all stations.
-fn frames(metrics: &Value) -> f64 {
+pub(super) fn frames(metrics: &Value) -> f64 {
     let of_station = |name: &str| name.starts_with("radio.") && name.ends_with(".frames");
     let all = metrics.as_object().expect("metrics by name").iter().filter(|(name, _)| of_station(name));
     all.filter_map(|(_, metric)| metric["mean"].as_f64()).sum()
@@ -370,7 +368,8 @@ fn cells(size: &str) -> Vec<Cell> {
                 }
             }
             for loss in [0.0, 1.0] {
-                cells.extend([cables(FAST, 2_000_000, loss), cables(SLOW, 100_000, loss)]);
+                cells.extend([2_000_000, 20_000_000].map(|bytes| cables(FAST, bytes, loss)));
+                cells.push(cables(SLOW, 100_000, loss));
             }
             if size == "whole" {
                 cells.push(mesh(380_000, 3, 0.0));

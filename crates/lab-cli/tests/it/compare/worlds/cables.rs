@@ -9,14 +9,17 @@ use std::process::Stdio;
 
 use anabranch_testkit::netns::{self, Broom, Kept, inside, ip, text};
 
+/// Largest Ethernet frame without its FCS, in bytes, and size of the buckets. With room for two,
+/// SET takes a cable of 56 kbit/s for a fast one at first, because two packets arrive at once.
+const FRAME: u64 = 1514;
+
 /// Cables from the border routers to the node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Cables {
     pub(super) name: &'static str,
     pub(super) kbit_per_s: [u32; 3],
-    /// Queue of each, and burst of its token bucket, in bytes.
+    /// Queue of each, in bytes.
     pub(super) queue: u32,
-    pub(super) burst: u32,
 }
 
 /// The namespaces: `s` is the server, `t` the node, `b1` to `b3` the border routers, and `m1` to
@@ -49,10 +52,10 @@ impl Spaces {
             this.set("t", &format!("ip route add 10.1.{i}.0/24 via 10.3.{i}.2 congctl cubic"));
             this.set(&bucket, &format!("ip route add 10.1.{i}.0/24 via 10.2.{i}.2"));
             // The rate of the simulated link is that of IP packets; the bucket counts Ethernet's.
-            let rate = u64::from(rate) * 1514 / 1500;
-            let Cables { queue, burst, .. } = cables;
+            let rate = u64::from(rate) * FRAME / 1500;
+            let queue = cables.queue;
             for device in ["near", "far"] {
-                let tbf = format!("tbf rate {rate}kbit burst {burst} limit {queue}");
+                let tbf = format!("tbf rate {rate}kbit burst {FRAME} limit {queue}");
                 this.set(&bucket, &format!("tc qdisc add dev {device} root {tbf}"));
             }
             if per_cent > 0.0 {
