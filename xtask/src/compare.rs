@@ -1,14 +1,14 @@
 //! `cargo xtask compare`: long forms of tests of anabranch-lab-cli. They compare our TCP with the
 //! kernel's or with that of ns-3 over the same bottleneck or trace, our queues and radios with
-//! those of ns-3, and simulated pushes with deployed ones.
+//! those of ns-3, simulated pushes with deployed ones, and pushes with other tools.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals|worlds [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
-                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`";
+const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals|worlds|rivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`, and `rivals` `--only standard|persistent`";
 
 /// What our implementation is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,6 +26,8 @@ enum Reference {
     Ns3Arrivals,
     /// The deployed programs.
     Worlds,
+    /// Other tools, beside the deployed programs.
+    Rivals,
 }
 
 impl Reference {
@@ -40,6 +42,7 @@ impl Reference {
             ("ns3", Some((arrivals, rest))) if arrivals == "arrivals" => Some((Self::Ns3Arrivals, rest)),
             ("ns3", _) => Some((Self::Ns3, rest)),
             ("worlds", _) => Some((Self::Worlds, rest)),
+            ("rivals", _) => Some((Self::Rivals, rest)),
             _ => None,
         }
     }
@@ -54,16 +57,28 @@ impl Reference {
             Self::Ns3Queues => "compare::aqm::our_queues_do_as_ns3",
             Self::Ns3Arrivals => "compare::arrivals::our_queues_do_with_the_same_packets",
             Self::Worlds => "compare::worlds::a_push_takes_as_long",
+            Self::Rivals => "compare::rivals::tools_of_today_move_a_file",
+        }
+    }
+
+    /// Parts that `--only` selects.
+    fn parts(self) -> &'static [&'static str] {
+        match self {
+            Self::Ns3Radio => &["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv", "mobility"],
+            Self::Rivals => &["standard", "persistent"],
+            _ => &[],
         }
     }
 
     /// What this machine or user lacks for the comparison.
     fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Linux | Self::LinuxTrace | Self::Worlds if !is_root() => {
+            Self::Linux | Self::LinuxTrace | Self::Worlds | Self::Rivals if !is_root() => {
                 Some("network namespaces need root")
             }
-            Self::Linux | Self::LinuxTrace | Self::Worlds if !Path::new("/dev/net/tun").exists() => {
+            Self::Linux | Self::LinuxTrace | Self::Worlds | Self::Rivals
+                if !Path::new("/dev/net/tun").exists() =>
+            {
                 Some("there is no /dev/net/tun")
             }
             Self::Ns3 | Self::Ns3Radio | Self::Ns3Queues | Self::Ns3Arrivals
@@ -108,8 +123,6 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 
 const OUT: &str = "ANABRANCH_COMPARE_OUT";
 const ONLY: &str = "ANABRANCH_COMPARE_ONLY";
-/// Tables of the radio comparison.
-const GROUPS: [&str; 8] = ["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv", "mobility"];
 
 /// Environment variables of the test, by name.
 type Variables = Vec<(&'static str, String)>;
@@ -131,10 +144,10 @@ fn read(args: &[String]) -> Option<(Reference, Variables)> {
             "--seconds" => "ANABRANCH_COMPARE_SECONDS",
             "--at-once" => "ANABRANCH_COMPARE_AT_ONCE",
             "--out" => OUT,
-            "--only" if reference == Reference::Ns3Radio => ONLY,
+            "--only" => ONLY,
             _ => return None,
         };
-        if name == ONLY && !GROUPS.contains(&value.as_str()) {
+        if name == ONLY && !reference.parts().contains(&value.as_str()) {
             return None;
         }
         if ![OUT, ONLY].contains(&name) && value.parse::<u32>().ok()? == 0 {

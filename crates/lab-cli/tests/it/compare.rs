@@ -8,6 +8,7 @@ mod arrivals;
 mod kernel;
 mod ns3;
 mod radio;
+mod rivals;
 mod table;
 mod trace;
 mod worlds;
