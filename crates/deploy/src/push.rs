@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time;
 
+use anabranch_core::set::StripingPolicy;
 use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{
     Failure, FileIdentity, Leg, MAX_SESSIONS, Outcome, RefuseReason, SetAckStatus, TransferId,
@@ -56,6 +57,13 @@ pub struct Arguments {
     /// Limit on the rate to each gateway, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
+    /// Policy that assigns the file to gateways: `predictive`, `turns` or `window` [default:
+    /// predictive].
+    ///
+    /// With `turns` the packets of different gateways do not meet. This helps in a mesh in which
+    /// all paths share the channel around the node.
+    #[arg(long, value_name = "POLICY", requires = "to", value_parser = striping)]
+    pub striping: Option<StripingPolicy>,
     /// Wait up to this time for a busy node or for congested gateways [default: fail at once]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub wait: Option<Duration>,
@@ -88,6 +96,15 @@ pub struct Arguments {
     /// Do not show progress
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+fn striping(text: &str) -> Result<StripingPolicy, String> {
+    match text {
+        "predictive" => Ok(StripingPolicy::Predictive),
+        "turns" => Ok(StripingPolicy::Turns),
+        "window" => Ok(StripingPolicy::Window),
+        _ => Err("it is `predictive`, `turns` or `window`".to_owned()),
+    }
 }
 
 /// Number of gateways that `--gateways` asks for.
@@ -139,6 +156,9 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     config.keys = arguments.keys.keys()?;
     config.set.request_timeout = REQUEST_TIMEOUT;
     config.set.request_tries = REQUEST_TRIES;
+    if let Some(striping) = arguments.striping {
+        config.set.striping = striping;
+    }
     config.set.gateways = match arguments.gateways {
         None => usize::MAX,
         Some(Wanted::AtMost(n)) => n as usize,

@@ -16,7 +16,7 @@ mod message;
 mod varint;
 
 pub use decode::{DecodeError, Decoder, Item, MAX_NODE_HEADER, transfer_of_request};
-pub use encode::{data_header, encode};
+pub use encode::{ask_at_once, data_header, encode};
 pub use message::{
     Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_COPY, MAX_GATEWAYS, MAX_MANIFEST,
     MAX_NEIGHBOURS, MAX_RANGES, Message, Neighbour, PaperAddresses, Plan, Range, Refuse, RefuseReason,

@@ -539,7 +539,7 @@ impl Receiver {
         // The first chunks measure the session for the sender, so their acknowledgement is not
         // delayed.
         let young = session.received < every * YOUNG;
-        if session.pending >= every || whole && young {
+        if session.pending >= every || whole && (young || session.decoder.is_asked_at_once()) {
             self.acknowledge(stream);
         } else if whole {
             session.ack_due = session.ack_due.or(Some(now + delay));

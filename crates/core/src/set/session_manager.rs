@@ -9,6 +9,7 @@ mod farewell;
 mod moments;
 mod recovery;
 mod stripe;
+mod turns;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,11 +25,12 @@ use self::congestion::Congestion;
 use self::control::{Busy, Control, Copy, ack_end};
 use self::farewell::{Farewell, Held};
 pub use self::moments::{Moments, PhaseSpan, TransferPhase};
+use self::turns::Turns;
 use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
-use super::striping::{AnyStriping, PathView};
+use super::striping::{AnyStriping, PathView, StripingPolicy};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
@@ -210,6 +212,7 @@ pub struct Sender {
     /// Whether anything has changed since the last striping.
     stale: bool,
     striping: AnyStriping,
+    turns: Turns,
     views: Vec<PathView>,
     moments: Moments,
 }
@@ -261,6 +264,7 @@ impl Sender {
             rescue_at: None,
             stale: false,
             striping: AnyStriping::new(config.striping),
+            turns: Turns::new(now),
             views: Vec::new(),
             moments: Moments::new(now),
         };
@@ -363,9 +367,14 @@ impl Sender {
         }
         let sessions = self.sessions.iter().filter_map(TcpManager::next_timeout).min();
         let mut next = self.stall_deadline();
-        for candidate in
-            [sessions, self.control_timeout(), self.silence_timeout(), self.call_timeout(), self.rescue_at]
-        {
+        for candidate in [
+            sessions,
+            self.control_timeout(),
+            self.silence_timeout(),
+            self.call_timeout(),
+            self.rescue_at,
+            self.turns.at,
+        ] {
             next = next.min(candidate.unwrap_or(Instant::FAR_FUTURE));
         }
         Some(next)
@@ -496,7 +505,9 @@ impl Sender {
             Notice::Closed => self.lose(now, index),
             Notice::Refused(reason) => self.fail(Failure::Refused(reason)),
             Notice::Read(ack) => {
-                self.sessions[index].handle_received(now, ack.received);
+                let turns = &mut self.turns;
+                self.sessions[index]
+                    .handle_received(now, ack.received, |stamp| turns.acknowledged(now, stamp));
                 self.acknowledge(now, &ack);
             }
         }
@@ -612,6 +623,7 @@ impl Sender {
         let common = Common {
             node: self.node,
             layout: self.config.layout,
+            at_once: self.config.striping == StripingPolicy::Turns,
             set_timeout: self.config.set_timeout,
             set_tries: self.config.set_tries,
         };

@@ -22,6 +22,10 @@ pub enum StripingPolicy {
     Window,
     /// The session on which the chunk would arrive first gets it, unless that would delay the file.
     Predictive,
+    /// The sessions take turns: one chunk of the size of a packet after another, at an interval
+    /// that adapts such that packets do not meet. For meshes in which all paths share the channel
+    /// around the node and its MAC gives up early.
+    Turns,
     /// A policy supplied by the user. Chunks are cut as for [`Window`].
     #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomStriping),
@@ -70,6 +74,8 @@ pub trait Striping: fmt::Debug + Send {
 pub(super) enum AnyStriping {
     Window(Window),
     Predictive(Predictive),
+    /// Turns depend on time, so the session manager takes them itself.
+    Turns,
     Custom(Box<dyn Striping>),
 }
 
@@ -78,6 +84,7 @@ impl AnyStriping {
         match policy {
             StripingPolicy::Window => Self::Window(Window),
             StripingPolicy::Predictive => Self::Predictive(Predictive),
+            StripingPolicy::Turns => Self::Turns,
             StripingPolicy::Custom(custom) => Self::Custom(custom.make(())),
         }
     }
@@ -86,6 +93,7 @@ impl AnyStriping {
         let choice = match self {
             Self::Window(policy) => policy.choose(paths, file),
             Self::Predictive(policy) => policy.choose(paths, file),
+            Self::Turns => None,
             Self::Custom(policy) => policy.choose(paths, file),
         };
         choice.filter(|i| paths.get(*i).is_some_and(|path| path.usable && path.chunk > 0))

@@ -82,6 +82,8 @@ pub struct Common {
     pub node: SocketAddr,
     /// Layout of the data header.
     pub layout: Layout,
+    /// Whether the node is to acknowledge each chunk at once.
+    pub at_once: bool,
     /// Initial `t_SET`; doubles with every SETSYN.
     pub set_timeout: Duration,
     /// Total number of SETSYNs per session.
@@ -319,6 +321,9 @@ impl TcpManager {
         let addresses = PaperAddresses { intermediate: self.gateway.address, last: self.common.node };
         let mut header = Vec::with_capacity(24);
         wire::data_header(self.common.layout, &addresses, start, self.next_offset, length, &mut header);
+        if self.common.at_once {
+            wire::ask_at_once(&mut header);
+        }
         self.next_offset = start + length;
         if self.outstanding() == 0 {
             self.heard = now;
@@ -392,11 +397,18 @@ impl TcpManager {
 
     /// Handles the number of bytes that the node has received on this session. The stream is in
     /// order, so the number identifies the chunks.
-    pub(super) fn handle_received(&mut self, now: Instant, received: u64) {
+    /// `acknowledged` gets the state of each.
+    pub(super) fn handle_received(
+        &mut self,
+        now: Instant,
+        received: u64,
+        mut acknowledged: impl FnMut(&Stamp),
+    ) {
         // A number out of range is a false report; it only harms the estimate of its own session.
         self.received = received.clamp(self.received, self.written);
         while let Some(chunk) = self.chunks.pop_front_if(|c| c.upto <= self.received) {
             self.estimate.acknowledged(now, &chunk.stamp, chunk.end - chunk.start);
+            acknowledged(&chunk.stamp);
         }
     }
 }

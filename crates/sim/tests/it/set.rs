@@ -5,3 +5,4 @@ mod phases;
 mod random;
 pub(crate) mod star;
 mod striping;
+mod turns;

@@ -6,10 +6,10 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use bytes::Bytes;
 
 use super::message::{
-    Accept, Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join,
-    MAX_COPY, MAX_MANIFEST, Message, Neighbour, PAPER_HEADER, Plan, REQUEST_COPY, REQUEST_HAS_FILE,
-    REQUEST_HAS_MANIFEST, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId,
-    kind,
+    Accept, Ack, DATA_AT_ONCE, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity,
+    Gateway, Join, MAX_COPY, MAX_MANIFEST, Message, Neighbour, PAPER_HEADER, Plan, REQUEST_COPY,
+    REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus,
+    SetSyn, TransferId, kind,
 };
 use super::varint;
 
@@ -64,6 +64,8 @@ pub struct Decoder {
     /// Bytes of the current chunk that have not arrived, and the position of the next one in the
     /// file.
     chunk_left: u64,
+    /// Whether the header of the chunk asks for an acknowledgement at once.
+    at_once: bool,
     next_offset: u64,
     consumed: u64,
 }
@@ -115,6 +117,7 @@ impl Decoder {
             manifest,
             input: Bytes::new(),
             chunk_left: 0,
+            at_once: false,
             next_offset: 0,
             consumed: 0,
         }
@@ -152,6 +155,11 @@ impl Decoder {
     /// True if no message and no chunk is partially read.
     pub fn is_between_messages(&self) -> bool {
         self.chunk_left == 0 && self.header.is_empty() && self.input.is_empty()
+    }
+
+    /// Whether the latest chunk is to be acknowledged at once.
+    pub const fn is_asked_at_once(&self) -> bool {
+        self.at_once
     }
 
     /// Whether the next message is a SETSYN; `None` until its first byte has arrived.
@@ -234,8 +242,9 @@ impl Decoder {
                 Ok(match header {
                     Header::Message(message) => Some(Item::Message(message)),
                     Header::LongManifest(request) => Some(Item::LongManifest(request)),
-                    Header::Data { offset, length } => {
+                    Header::Data { offset, length, at_once } => {
                         self.next_offset = offset;
+                        self.at_once = at_once;
                         self.chunk_left = length;
                         None
                     }
@@ -261,7 +270,7 @@ impl Decoder {
 enum Header {
     Message(Message),
     LongManifest(Request),
-    Data { offset: u64, length: u64 },
+    Data { offset: u64, length: u64, at_once: bool },
 }
 
 /// Parses one header at the front of `octets`, with a manifest of at most `longest` bytes. Returns
@@ -296,22 +305,22 @@ fn parse(octets: &[u8], expected: u64, longest: usize) -> Result<(Header, usize)
         kind::DATA => {
             let offset = if flags & DATA_HAS_OFFSET != 0 { cursor.varint()? } else { expected };
             let length = cursor.varint()?;
-            return data(offset, length, cursor.at);
+            return data(offset, length, flags & DATA_AT_ONCE != 0, cursor.at);
         }
         kind::PAPER_DATA => {
             let length = u64::from(cursor.u16()?);
             let header: [u8; PAPER_HEADER] = cursor.take()?;
             let sequence = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
-            return data(unwrap_sequence(sequence, expected), length, cursor.at);
+            return data(unwrap_sequence(sequence, expected), length, false, cursor.at);
         }
         _ => return Err(Stop::Bad("type of the message")),
     };
     Ok((Header::Message(message), cursor.at))
 }
 
-fn data(offset: u64, length: u64, used: usize) -> Result<(Header, usize), Stop> {
+fn data(offset: u64, length: u64, at_once: bool, used: usize) -> Result<(Header, usize), Stop> {
     match offset.checked_add(length) {
-        Some(end) if end <= varint::MAX => Ok((Header::Data { offset, length }, used)),
+        Some(end) if end <= varint::MAX => Ok((Header::Data { offset, length, at_once }, used)),
         _ => Err(Stop::Bad("end of a data chunk")),
     }
 }

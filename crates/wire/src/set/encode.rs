@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use super::message::{
-    Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join, Layout,
-    MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, Plan, REQUEST_COPY,
-    REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, kind,
+    Ack, DATA_AT_ONCE, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway,
+    Join, Layout, MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, Plan,
+    REQUEST_COPY, REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, kind,
 };
 use super::varint;
 
@@ -90,6 +90,14 @@ pub fn data_header(
             out.extend_from_slice(&addresses.intermediate.port().to_be_bytes());
             out.extend_from_slice(&addresses.last.port().to_be_bytes());
         }
+    }
+}
+
+/// Asks the node to acknowledge a chunk at once: sets the flag in its header. The paper's layout has
+/// no such flag and stays as it is.
+pub fn ask_at_once(header: &mut [u8]) {
+    if let Some(first) = header.first_mut().filter(|first| **first >> 4 == kind::DATA) {
+        *first |= DATA_AT_ONCE;
     }
 }
 

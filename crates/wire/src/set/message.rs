@@ -292,6 +292,8 @@ pub(super) mod kind {
 /// Flag of [`kind::DATA`]: the header contains the offset. Without it, the chunk follows the
 /// previous chunk of the session.
 pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
+/// Flag of [`kind::DATA`]: the node is to acknowledge the chunk at once.
+pub(super) const DATA_AT_ONCE: u8 = 0x2;
 /// Value of the plan field of a [`kind::REQUEST`]: [`Plan::Stripe`] with a [`Request::copy`].
 pub(super) const REQUEST_COPY: u8 = 3;
 /// Flag of [`kind::REQUEST`]: a [`FileIdentity`] follows.

@@ -262,9 +262,12 @@ fn the_documented_examples_hold() {
     out.clear();
     data_header(Layout::Compact, &addresses(), 5000, 1296, 60, &mut out);
     assert_eq!(out, [0x71, 0x53, 0x88, 60]);
+    ask_at_once(&mut out);
+    assert_eq!(out, [0x73, 0x53, 0x88, 60]);
     out.clear();
     data_header(Layout::Paper, &addresses(), 5000, 1296, 60, &mut out);
     assert_eq!(out.len(), 3 + 20);
+    ask_at_once(&mut out);
     assert_eq!(out[..7], [0xa0, 0, 60, 0, 0, 0x13, 0x88]);
 
     out.clear();
@@ -398,5 +401,22 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
         let mut decoder = Decoder::of_node();
         decoder.push(Bytes::from(vec![octet]));
         assert_eq!(decoder.next_item().unwrap_err().field, "type of the message");
+    }
+}
+
+#[test]
+fn a_chunk_asks_for_an_acknowledgement_at_once() {
+    let mut decoder = Decoder::new();
+    for (asks, offset) in [(false, 0), (true, 10), (false, 20)] {
+        let mut stream = Vec::new();
+        data_header(Layout::Compact, &addresses(), offset, offset, 10, &mut stream);
+        if asks {
+            ask_at_once(&mut stream);
+        }
+        stream.extend([7; 10]);
+        decoder.push(stream.into());
+        let octets = Bytes::from_static(&[7; 10]);
+        assert_eq!(decoder.next_item(), Ok(Some(Item::Data { offset, octets })));
+        assert_eq!(decoder.is_asked_at_once(), asks);
     }
 }

@@ -2,7 +2,7 @@
 
 use anabranch_wire::set::Plan;
 
-use super::{OpenWhen, Sender, Start};
+use super::{OpenWhen, Sender, Start, turns};
 use crate::set::striping::{self, FileView, PathView, SMALLEST_CHUNK, StripingPolicy};
 use crate::set::tcp_manager::{Chunk, State, TcpManager};
 use crate::time::Instant;
@@ -25,10 +25,27 @@ const UNSURE: u64 = 8;
 impl Sender {
     /// Assigns chunks until no session may take more.
     pub(super) fn stripe(&mut self, now: Instant) {
+        self.rescue_at = None;
         if self.config.plan == Plan::Split {
             return self.pour();
         }
         self.pass_over_unopened(now);
+        match self.config.striping {
+            StripingPolicy::Turns => self.take_turns(now),
+            StripingPolicy::Window | StripingPolicy::Predictive | StripingPolicy::Custom(_) => {
+                self.hand_out(now)
+            }
+        }
+        if self.unassigned.is_empty() && self.config.open == OpenWhen::Staggered && !self.waiting.is_empty() {
+            self.call_next(now);
+        }
+        if self.config.striping != StripingPolicy::Turns || self.unassigned.is_empty() || self.turns.settle {
+            self.rescue(now);
+        }
+    }
+
+    /// Assigns chunks by the policy.
+    fn hand_out(&mut self, now: Instant) {
         while let Some(next) = self.unassigned.next_from(0) {
             if next.start > self.delivered + self.buffer / 2 {
                 // A session is late, and the others are about to fill the node's buffer.
@@ -42,10 +59,6 @@ impl Sender {
             self.unassigned.remove(next.start, end);
             self.write(now, index, next.start, end);
         }
-        if self.unassigned.is_empty() && self.config.open == OpenWhen::Staggered && !self.waiting.is_empty() {
-            self.call_next(now);
-        }
-        self.rescue(now);
     }
 
     pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64) {
@@ -58,7 +71,7 @@ impl Sender {
     /// of the file, so that the sessions finish together.
     fn grain(&self, file: &FileView) -> u64 {
         match self.config.striping {
-            StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
+            StripingPolicy::Window | StripingPolicy::Turns | StripingPolicy::Custom(_) => u64::MAX,
             StripingPolicy::Predictive => {
                 let part = file.unassigned / (2 * self.selected.max(1) as u64);
                 let shared = if self.alone(file) { u64::MAX } else { self.buffer / 2 };
@@ -133,6 +146,7 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
+                StripingPolicy::Turns => turns::IN_FLIGHT * turns::CHUNK,
                 StripingPolicy::Predictive => {
                     let plenty = leader.filter(|(leader, _)| *leader == i).map(|(_, plenty)| plenty);
                     enough_for(session, Some(i) == fastest, plenty, config.spare_chunks)

@@ -20,11 +20,12 @@ impl Random {
     }
 }
 
-fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64) -> World {
+fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64, striping: StripingPolicy) -> World {
     let mut random = Random(seed);
     let n = 2 + random.next(3) as usize;
     let paths: Vec<Path> = (0..n).map(|_| path(2_500 + random.next(120_000), 5 + random.next(495))).collect();
-    let mut world = World::new(&paths, file(100_000), SenderConfig::default(), ReceiverConfig::default());
+    let config = SenderConfig { striping, ..SenderConfig::default() };
+    let mut world = World::new(&paths, file(100_000), config, ReceiverConfig::default());
     let mut victims: Vec<usize> = (0..n).collect();
     for _ in 0..survivors {
         // The default gateway of this network is the first one, and it does not learn new routes.
@@ -41,7 +42,8 @@ fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64) -> World {
 #[test]
 fn whichever_gateway_is_left_brings_the_file_home() {
     for seed in 0..1000 {
-        let world = run_with_deaths(seed, 1, 20_000);
+        let striping = [StripingPolicy::Predictive, StripingPolicy::Turns][seed as usize % 2];
+        let world = run_with_deaths(seed, 1, 20_000, striping);
         assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {}", world.describe());
         assert!(world.delivered == file(100_000), "seed {seed}");
     }
@@ -115,7 +117,7 @@ fn a_gateway_that_never_returns_costs_few_calls() {
 fn without_any_gateway_the_sender_says_how_far_it_got() {
     let mut failed = 0;
     for seed in 0..200 {
-        let world = run_with_deaths(seed, 0, 3_000);
+        let world = run_with_deaths(seed, 0, 3_000, StripingPolicy::Predictive);
         match world.sender.outcome() {
             Some(Outcome::Delivered) => assert!(world.delivered == file(100_000), "seed {seed}"),
             Some(Outcome::Failed(_)) => {

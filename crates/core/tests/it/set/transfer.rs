@@ -19,11 +19,15 @@ fn modern(paths: &[Path], length: usize) -> f64 {
     deliver(paths, length, SenderConfig::default(), ReceiverConfig::default()).1
 }
 
+fn turns() -> SenderConfig {
+    SenderConfig { striping: StripingPolicy::Turns, ..SenderConfig::default() }
+}
+
 #[test]
 fn any_size_arrives_through_any_number_of_gateways() {
     for length in [0, 1, 80, 1439, 1440, 5000, 129_000] {
         for n in 1..=4 {
-            for config in [SenderConfig::default(), SenderConfig::paper()] {
+            for config in [SenderConfig::default(), turns(), SenderConfig::paper()] {
                 deliver(&vec![path(18_000, 25); n], length, config, ReceiverConfig::default());
             }
         }
@@ -102,9 +106,11 @@ fn a_small_node_buffer_is_never_overrun() {
         [500, 1_500, 4_000].into_iter().flat_map(|b| [(b, Holding::Pieces), (b, Holding::Ring)])
     {
         let node = ReceiverConfig { buffer, holding, pieces: 32, ..ReceiverConfig::default() };
-        let (world, _) =
-            deliver(&[path(18_000, 25), path(4_000, 100)], 50_000, SenderConfig::default(), node);
-        assert!(world.node.counters().held_peak <= u64::from(buffer));
-        assert_eq!(world.node.counters().rejected, 0);
+        for config in [SenderConfig::default(), turns()] {
+            let paths = [path(18_000, 25), path(4_000, 100)];
+            let (world, _) = deliver(&paths, 50_000, config, node.clone());
+            assert!(world.node.counters().held_peak <= u64::from(buffer));
+            assert_eq!(world.node.counters().rejected, 0);
+        }
     }
 }

@@ -139,7 +139,7 @@ pub fn probing(striping: StripingPolicy, wired_mss: u16) -> Option<Probing> {
     let segment = u64::from(wired_mss);
     match striping {
         StripingPolicy::Predictive => Some(Probing { first: 2 * segment, others: segment }),
-        StripingPolicy::Window | StripingPolicy::Custom(_) => None,
+        StripingPolicy::Window | StripingPolicy::Turns | StripingPolicy::Custom(_) => None,
     }
 }
 

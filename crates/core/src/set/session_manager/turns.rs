@@ -1,0 +1,210 @@
+//! Turns: one chunk after another at intervals, on one session after another.
+//!
+//! All paths to a node of a mesh share the radio channel around it. A packet takes many frames and
+//! several hops there, and two packets that meet destroy each other, although the channel is far
+//! from full. Packets that follow each other at a sufficient interval do not meet. The sender is
+//! the only place that knows of all of them, so it sets the interval.
+//!
+//! Control of the interval: it shrinks with each chunk that is acknowledged in time. A late chunk
+//! was lost on its way, and the TCP of its gateway sends it again, out of turn. So the sender waits
+//! until nothing is in flight, then goes on with a longer interval, and stays above the one that
+//! failed for some time. The interval never exceeds the shortest latency of a chunk: then a chunk
+//! arrives before the next one starts.
+
+use super::Sender;
+use crate::set::path::Stamp;
+use crate::set::tcp_manager::{State, TcpManager};
+use crate::time::{Duration, Instant};
+
+/// Size of a chunk in bytes. With its header and two records of encryption it fits into one segment
+/// of a path with the smallest MTU of IPv6: 1280 bytes less 72 of headers and timestamps.
+pub(super) const CHUNK: u64 = 1160;
+/// Number of chunks in flight at which a session loses its turn.
+pub(super) const IN_FLIGHT: u64 = 3;
+/// A chunk is late after this multiple of the shortest latency, in tenths.
+const LATE: u64 = 16;
+/// Growth of the interval after a late chunk, in percent.
+const GROWTH: u64 = 115;
+/// Decrease of the interval with a chunk in time, in percent.
+const DECREASE: u64 = 97;
+/// Distance to the interval that failed, in percent.
+const DISTANCE: u64 = 105;
+/// Number of chunks in time after which the interval that failed is forgotten: each further one in
+/// time shortens it by 0.5 %.
+const PATIENCE: u32 = 20;
+
+/// State of the turns.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// When the last chunk was written, and on which session.
+    last: Option<(Instant, usize)>,
+    /// Interval between two chunks; `None` before the first acknowledgement.
+    interval: Option<Duration>,
+    /// Shortest latency of a chunk.
+    shortest: Duration,
+    /// The interval at which the last late chunk was sent.
+    failed: Duration,
+    /// Number of chunks in time since then.
+    in_time: u32,
+    /// Chunks that were written earlier have been judged.
+    judged: Instant,
+    /// Whether to wait until nothing is in flight.
+    pub(super) settle: bool,
+    /// When the next turn begins.
+    pub(super) at: Option<Instant>,
+}
+
+impl Turns {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            last: None,
+            interval: None,
+            shortest: Duration::MAX,
+            failed: Duration::ZERO,
+            in_time: 0,
+            judged: now,
+            settle: true,
+            at: None,
+        }
+    }
+
+    /// Records the acknowledgement of a chunk.
+    pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp) {
+        let latency = now.saturating_since(stamp.written);
+        self.shortest = self.shortest.min(latency);
+        let interval = self.interval.unwrap_or(latency).min(self.shortest);
+        self.interval = Some(interval);
+        if self.is_late(now, stamp) {
+            return self.late(now, stamp);
+        }
+        self.in_time += 1;
+        if self.in_time > PATIENCE {
+            self.failed = self.failed.mul_ratio(995, 1000);
+        }
+        let shorter = interval.mul_ratio(DECREASE, 100).max(self.failed.mul_ratio(DISTANCE, 100));
+        self.interval = Some(interval.min(shorter));
+    }
+
+    /// Whether an acknowledgement at `now` is too late.
+    fn is_late(&self, now: Instant, stamp: &Stamp) -> bool {
+        self.interval.is_some() && now.saturating_since(stamp.written) > self.shortest.mul_ratio(LATE, 10)
+    }
+
+    fn late(&mut self, now: Instant, stamp: &Stamp) {
+        if stamp.written < self.judged {
+            return;
+        }
+        self.judged = now;
+        self.in_time = 0;
+        self.settle = true;
+        if let Some(interval) = &mut self.interval {
+            self.failed = *interval;
+            *interval = interval.mul_ratio(GROWTH, 100).min(self.shortest);
+        }
+    }
+}
+
+impl Sender {
+    /// Whether a session is being opened, or will be.
+    fn is_opening(&self) -> bool {
+        let opening = |session: &TcpManager| matches!(session.state, State::Calling | State::OpenWait { .. });
+        !self.waiting.is_empty() || self.sessions.iter().any(opening)
+    }
+
+    /// Sends the next chunk if its turn has come.
+    pub(super) fn take_turns(&mut self, now: Instant) {
+        self.turns.at = None;
+        for session in self.sessions.iter().filter(|session| session.is_alive() && !session.suspect) {
+            if let Some(first) = session.chunks.front().filter(|first| self.turns.is_late(now, &first.stamp))
+            {
+                self.turns.late(now, &first.stamp);
+            }
+        }
+        if self.turns.settle {
+            // The chunks of a suspect session go to the others.
+            let is_busy = |s: &TcpManager| s.is_alive() && !s.suspect && s.outstanding() > 0;
+            if self.sessions.iter().any(is_busy) || self.turns.last.is_some() && self.is_opening() {
+                return;
+            }
+            self.turns.settle = false;
+            self.turns.judged = now;
+        }
+        let Some(next) = self.unassigned.next_from(0) else { return };
+        if let (Some((last, _)), Some(interval)) = (self.turns.last, self.turns.interval)
+            && now < last + interval
+        {
+            self.turns.at = Some(last + interval);
+            return;
+        }
+        self.view_paths(now, next.start, next.end.min(next.start + CHUNK));
+        // One round, from the session after the last.
+        let after = self.turns.last.map_or(0, |(_, last)| last + 1);
+        let count = self.views.len();
+        let order = (after..count).chain(0..after.min(count));
+        let may_send = |index: &usize| self.views[*index].usable && self.views[*index].chunk > 0;
+        let Some(index) = order.into_iter().find(may_send) else { return };
+        let end = next.start + self.views[index].chunk;
+        self.unassigned.remove(next.start, end);
+        self.write(now, index, next.start, end);
+        self.turns.last = Some((now, index));
+        match self.turns.interval {
+            Some(interval) => self.turns.at = Some(now + interval),
+            // Nothing is known yet: the first chunk measures the path.
+            None => self.turns.settle = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::set::path::Estimate;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn chunk(written: u64) -> Stamp {
+        Estimate::new(at(0)).stamp(at(written), 0, CHUNK)
+    }
+
+    fn interval(turns: &Turns) -> u64 {
+        turns.interval.expect("measured").as_millis()
+    }
+
+    #[test]
+    fn the_interval_shrinks_until_a_chunk_is_late_and_stays_above_what_failed() {
+        let mut turns = Turns::new(at(0));
+        turns.acknowledged(at(300), &chunk(0));
+        for i in 0..10 {
+            turns.acknowledged(at(600 + i * 300), &chunk(300 + i * 300));
+        }
+        assert!((210..225).contains(&interval(&turns)), "{}", interval(&turns));
+        let failed = interval(&turns);
+        turns.settle = false;
+        turns.acknowledged(at(5000), &chunk(4500));
+        assert!(turns.settle);
+        assert_eq!(interval(&turns), failed * 115 / 100);
+        // Another chunk of the same time says nothing new.
+        turns.acknowledged(at(5001), &chunk(4400));
+        assert_eq!(interval(&turns), failed * 115 / 100);
+        for i in 0..u64::from(PATIENCE) {
+            turns.acknowledged(at(6300 + i), &chunk(6000 + i));
+        }
+        assert!(interval(&turns).abs_diff(failed * 105 / 100) <= 1, "{}", interval(&turns));
+        for i in 0..50 {
+            turns.acknowledged(at(7300 + i), &chunk(7000 + i));
+        }
+        assert!(interval(&turns) < failed);
+    }
+
+    #[test]
+    fn the_interval_is_at_most_the_shortest_latency() {
+        let mut turns = Turns::new(at(0));
+        turns.acknowledged(at(300), &chunk(0));
+        for i in 1..20 {
+            turns.acknowledged(at(i * 1000 + 500), &chunk(i * 1000));
+        }
+        assert_eq!(interval(&turns), 300);
+    }
+}
