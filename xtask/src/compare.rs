@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals|worlds|rivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
-                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`, and `rivals` `--only standard|persistent`";
+                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`, and `rivals` `--only standard|persistent` or the name of a recipe";
 
 /// What our implementation is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,7 +65,21 @@ impl Reference {
     fn parts(self) -> &'static [&'static str] {
         match self {
             Self::Ns3Radio => &["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv", "mobility"],
-            Self::Rivals => &["standard", "persistent"],
+            Self::Rivals => &[
+                "standard",
+                "persistent",
+                "set",
+                "set-1",
+                "set-turns",
+                "http",
+                "coap-put",
+                "coap-get",
+                "q-block-put",
+                "q-block-get",
+                "smp",
+                "tftp-1",
+                "tftp-4",
+            ],
             _ => &[],
         }
     }

@@ -41,8 +41,13 @@ const fn tool(word: &'static str, needs: &'static [&'static str]) -> Tool {
     Tool { word, needs, routers: false }
 }
 
-const SET: [Tool; 2] =
-    [Tool { routers: true, ..tool("set", &[]) }, Tool { routers: true, ..tool("set-1", &[]) }];
+const MACS: [&str; 2] = ["standard", "persistent"];
+
+const fn set(word: &'static str) -> Tool {
+    Tool { routers: true, ..tool(word, &[]) }
+}
+
+const SET: [Tool; 3] = [set("set"), set("set-1"), set("set-turns")];
 const OTHERS: [Tool; 8] = [
     tool("http", &["curl", "python3"]),
     tool("coap-put", &["coap-client-notls", "coap-server-notls"]),
@@ -205,15 +210,18 @@ fn tools_of_today_move_a_file_beside_set() {
         return;
     }
     let folders = Folders::new(FILE);
-    let (tools, lacking): (Vec<Tool>, Vec<Tool>) =
-        SET.into_iter().chain(OTHERS).partition(|tool| tool.needs.iter().all(|program| folders.has(program)));
+    // A MAC, or a tool.
+    let only = env::var("ANABRANCH_COMPARE_ONLY").ok();
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let is_mac = MACS.iter().any(|mac| only.as_deref() == Some(*mac));
+    let (tools, lacking): (Vec<Tool>, Vec<Tool>) = SET
+        .into_iter()
+        .chain(OTHERS)
+        .filter(|tool| is_mac || wanted(tool.word))
+        .partition(|tool| tool.needs.iter().all(|program| folders.has(program)));
     lacking.iter().for_each(|tool| skipped(&format!("{}: it needs {}", tool.word, tool.needs.join(", "))));
     let quick = size == "quick";
-    let only = env::var("ANABRANCH_COMPARE_ONLY").ok();
-    let macs: Vec<&'static str> = ["standard", "persistent"]
-        .into_iter()
-        .filter(|mac| only.as_deref().is_none_or(|only| only == *mac))
-        .collect();
+    let macs: Vec<&'static str> = MACS.into_iter().filter(|mac| !is_mac || wanted(mac)).collect();
     let losses: &[u32] = if quick { &[0] } else { &[0, 2, 10] };
     let runs = number("RUNS").unwrap_or(if quick { 1 } else { 20 }) as usize;
     let cells: Vec<Cell> = tools
