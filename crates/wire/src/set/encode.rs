@@ -93,8 +93,8 @@ pub fn data_header(
     }
 }
 
-/// Asks the node to acknowledge a chunk at once: sets the flag in its header. The paper's layout has
-/// no such flag and stays as it is.
+/// Asks the node to acknowledge a chunk at once: sets the flag in its header. The paper's layout
+/// has no such flag and stays as it is.
 pub fn ask_at_once(header: &mut [u8]) {
     if let Some(first) = header.first_mut().filter(|first| **first >> 4 == kind::DATA) {
         *first |= DATA_AT_ONCE;
