@@ -19,14 +19,14 @@ pub(crate) enum Fate {
     Late(Duration),
 }
 
-/// Who sends a datagram.
+/// Sender of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum From {
     Client,
     Server,
 }
 
-/// A message that was sent: when, by whom, and whether it was lost.
+/// A message: when it was sent, its sender, and whether it was lost.
 pub(crate) type Sent = (Instant, From, Message, bool);
 
 /// The result of a transfer.
