@@ -5,6 +5,7 @@
 
 mod aqm;
 mod arrivals;
+mod emulated;
 mod kernel;
 mod ns3;
 mod radio;

@@ -6,15 +6,14 @@ use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_stats::quantile;
 use anabranch_testkit::debian::{find_or_install, skipped};
 use anabranch_testkit::netns::{self, Broom, Farewell, mortal, text};
 use serde_json::Value;
 
+use super::emulated::{LATE, Repeated, frames, program, with_set};
 use super::table::{first_line, origin};
-use super::worlds::{ATTEMPTS, LATE, frames, program, with_set};
 use super::{number, publish, side_by_side};
 
 /// Size of the recipes' file in bytes, as the recipes spell it.
@@ -41,8 +40,6 @@ const fn tool(word: &'static str, needs: &'static [&'static str]) -> Tool {
     Tool { word, needs, routers: false }
 }
 
-const MACS: [&str; 2] = ["standard", "persistent"];
-
 const fn set(word: &'static str) -> Tool {
     Tool { routers: true, ..tool(word, &[]) }
 }
@@ -58,6 +55,8 @@ const OTHERS: [Tool; 8] = [
     tool("tftp-1", &["atftp", "atftpd"]),
     tool("tftp-4", &["atftp", "atftpd"]),
 ];
+
+const MACS: [&str; 2] = ["standard", "persistent"];
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Cell {
@@ -203,7 +202,7 @@ fn tools_of_today_move_a_file_beside_set() {
     if size.is_empty() {
         let folders = Folders::new(SMALL);
         let all_here = ["curl", "python3"].iter().all(|name| find_or_install(name, name).is_some());
-        for tool in [SET[0], OTHERS[0]].into_iter().take(if all_here { 2 } else { 1 }) {
+        for tool in SET.into_iter().chain(OTHERS.into_iter().take(usize::from(all_here))) {
             let ran = Cell { tool, mac: "standard", per_cent: 0 }.run(&folders, 0, 1);
             assert!(ran.took_s.is_some_and(|took_s| took_s < 30.0), "{}: {ran:?}", tool.word);
         }
@@ -229,18 +228,11 @@ fn tools_of_today_move_a_file_beside_set() {
         .flat_map(|tool| macs.iter().map(move |mac| (*tool, *mac)))
         .flat_map(|(tool, mac)| losses.iter().map(move |loss| Cell { tool, mac, per_cent: *loss }))
         .collect();
-    let repeated = AtomicU32::new(0);
+    let repeated = Repeated::default();
     // Runs of one cell are far from each other, so that a busy minute does not meet all of them.
     let ran = side_by_side(cells.len() * runs, number("AT_ONCE").unwrap_or(4) as usize, |job, worker| {
         let (cell, seed) = (&cells[job % cells.len()], (job / cells.len()) as u64 + 1);
-        let mut ran = cell.run(&folders, worker, seed);
-        for _ in 1..ATTEMPTS {
-            if ran.lag_s <= LATE {
-                break;
-            }
-            repeated.fetch_add(1, Ordering::Relaxed);
-            ran = cell.run(&folders, worker, seed);
-        }
+        let ran = repeated.on_time(|| cell.run(&folders, worker, seed), |ran| ran.lag_s);
         eprintln!("{} {} {} % {seed}: {ran:?}", cell.tool.word, cell.mac, cell.per_cent);
         ran
     });
@@ -249,7 +241,7 @@ fn tools_of_today_move_a_file_beside_set() {
         let of_cell = |cell: usize| ran.iter().skip(cell).step_by(cells.len()).cloned().collect();
         (*tool, (at * of_tool..(at + 1) * of_tool).map(of_cell).collect())
     });
-    publish(&page(&macs, losses, &rows.collect::<Vec<_>>(), repeated.into_inner()));
+    publish(&page(&macs, losses, &rows.collect::<Vec<_>>(), repeated.count()));
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_stats::quantile;
 use anabranch_testkit::contents;
@@ -19,14 +18,11 @@ use anabranch_testkit::netns::{self, Broom, Farewell, mortal, text};
 use anabranch_testkit::prng::Prng;
 use serde_json::Value;
 
+use super::emulated::{LATE, Repeated, frames, program, with_set};
 use super::table::{first_line, origin};
 use super::{number, publish, side_by_side};
 use cables::{Cables, Spaces};
 
-/// A run counts as late if more than 1 % of the emulator's batches are later than this, in seconds.
-pub(super) const LATE: f64 = 0.005;
-/// Attempts for a run that was late.
-pub(super) const ATTEMPTS: u32 = 3;
 /// Resamples of an interval of a ratio.
 const RESAMPLES: usize = 2000;
 
@@ -94,10 +90,6 @@ struct Seen {
 struct Row {
     cell: Cell,
     worlds: [Vec<Seen>; 3],
-}
-
-pub(super) fn program() -> &'static str {
-    assert_cmd::cargo::cargo_bin!("anabranch-lab").to_str().expect("a path of text")
 }
 
 impl Cell {
@@ -265,17 +257,6 @@ impl Cell {
 /// Prints the number of retransmitted segments of a namespace.
 const COUNT: &str = "awk '/^Tcp:/ && ++n == 2 { print $13 }' /proc/net/snmp";
 
-pub(super) fn with_set(settings: &[String]) -> impl Iterator<Item = &str> {
-    settings.iter().flat_map(|setting| ["--set", setting])
-}
-
-/// Number of frames of all stations.
-pub(super) fn frames(metrics: &Value) -> f64 {
-    let of_station = |name: &str| name.starts_with("radio.") && name.ends_with(".frames");
-    let all = metrics.as_object().expect("metrics by name").iter().filter(|(name, _)| of_station(name));
-    all.filter_map(|(_, metric)| metric["mean"].as_f64()).sum()
-}
-
 fn median(runs: &[Seen], of: fn(&Seen) -> f64) -> f64 {
     quantile(&runs.iter().map(of).collect::<Vec<_>>(), 0.5).unwrap_or(f64::NAN)
 }
@@ -395,19 +376,11 @@ fn a_push_takes_as_long_in_every_world() {
     let runs = number("RUNS").unwrap_or(runs);
     let at_once = number("AT_ONCE").unwrap_or(4) as usize;
     let cells = cells(&size);
-    let repeated = AtomicU32::new(0);
+    let repeated = Repeated::default();
     // Only a busy machine is a reason to repeat a run. What fails has failed.
     let attempt = |cell: &Cell, what: &dyn Fn() -> Result<Seen, String>| {
         let once = || what().unwrap_or_else(|why| panic!("{}: {why}", cell.name()));
-        let mut seen = once();
-        for _ in 1..ATTEMPTS {
-            if seen.lag_s <= LATE {
-                break;
-            }
-            repeated.fetch_add(1, Ordering::Relaxed);
-            seen = once();
-        }
-        seen
+        repeated.on_time(once, |seen| seen.lag_s)
     };
     let measured = side_by_side(cells.len() * runs as usize, at_once, |job, worker| {
         let (cell, run) = (&cells[job / runs as usize], (job % runs as usize) as u64 + 1);
@@ -424,7 +397,7 @@ fn a_push_takes_as_long_in_every_world() {
         ],
     });
     let rows: Vec<Row> = rows.collect();
-    let page = page(&rows, runs, repeated.into_inner());
+    let page = page(&rows, runs, repeated.count());
     publish(&page);
     if size.is_empty() {
         // One run of each: a mesh is within a factor of two, a cable without loss closer.
