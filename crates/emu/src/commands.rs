@@ -17,7 +17,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::address::address_of;
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::scenario::Scenario;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open, waitid,
 };
@@ -221,11 +221,7 @@ impl Runner {
         let commands = self.running.iter().map(|running| &running.ended);
         let commands = commands.map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
         let mut fds: Vec<_> = commands.chain(line).collect();
-        let left = deadline.map(|deadline| deadline.saturating_since(self.clock.now()).as_nanos());
-        let timeout = left.map(|left| Timespec {
-            tv_sec: (left / 1_000_000_000) as i64,
-            tv_nsec: (left % 1_000_000_000) as _,
-        });
+        let timeout = deadline.map(|deadline| self.clock.until(deadline));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return false,

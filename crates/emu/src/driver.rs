@@ -8,7 +8,7 @@ use anabranch_sim::octets;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::scenario::emulation::OnLag;
 use anabranch_sim::sim::Simulation;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use crate::clock::Clock;
@@ -171,9 +171,7 @@ impl<W: FnMut(Late)> Driver<'_, W> {
     /// Waits for a packet, the next event or a signal.
     fn wait(&mut self, stop: Instant) -> Result<Ready, Error> {
         let next = self.sim.next_event().map_or(stop, |due| due.min(stop));
-        let left = next.saturating_since(self.clock.now()).as_nanos();
-        let timeout =
-            Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ };
+        let timeout = self.clock.until(next);
         let mut fds = vec![PollFd::from_borrowed_fd(self.interrupt.as_fd(), PollFlags::IN)];
         fds.extend(self.ends.iter().map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN)));
         fds.extend(self.commands.iter().map(|all| PollFd::from_borrowed_fd(all.as_fd(), PollFlags::IN)));
