@@ -78,6 +78,13 @@ fn ended(path: &std::path::Path, namespaces: &[String], arguments: &[&str]) -> (
     (output.status.code(), report, said)
 }
 
+/// Exit code and standard error of `emulate`.
+fn said(path: &std::path::Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut emulate = std::process::Command::new(program());
+    let output = emulate.arg("emulate").arg(path).args(arguments).output().expect("it starts");
+    (output.status.code(), text(&output.stderr))
+}
+
 #[test]
 fn a_scenario_is_a_whole_experiment() {
     if skipped() || find_or_install("ping", "iputils-ping").is_none() {
@@ -139,10 +146,8 @@ fn the_first_command_that_fails_gives_the_exit_code() {
         ("server: true &", "all commands are in the background"),
     ] {
         let (_folder, path, _) = scenario("bad", MESH, &[]);
-        let mut emulate = std::process::Command::new(program());
-        let output = emulate.arg("emulate").arg(path).args(["--run", command]).output().expect("it starts");
-        let said = text(&output.stderr);
-        assert_eq!((output.status.code(), said.contains(message)), (Some(2), true), "{command}: {said}");
+        let (code, said) = said(&path, &["--run", command]);
+        assert_eq!((code, said.contains(message)), (Some(2), true), "{command}: {said}");
     }
 }
 
@@ -182,7 +187,7 @@ fn a_start_removes_what_a_killed_emulation_has_left() {
     wait_for_a_process_in(&ends[2]);
     emulation.child.kill().expect("it runs");
     emulation.child.wait().expect("it is a child of ours");
-    assert!(ends.iter().all(|netns| exists(netns)), "nobody has removed them");
+    assert!(ends.iter().all(|netns| exists(netns)), "they stay");
     let left = netns_pids(&ends[2]);
     let pid = left.trim();
     assert!(!pid.is_empty());
@@ -429,18 +434,13 @@ fn what_the_kernel_or_another_emulation_refuses_is_named() {
         return;
     }
     let (_folder, path, ends) = scenario("named", MESH, &["s", "b", "n"]);
-    let second = |arguments: &[&str]| {
-        let mut emulate = std::process::Command::new(program());
-        let output = emulate.arg("emulate").arg(&path).args(arguments).output().expect("it starts");
-        (output.status.code(), text(&output.stderr))
-    };
-    let (code, said) = second(&["--set", "emulation.congestion=nosuch"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("the kernel has no congestion control `nosuch`"), "{said}");
+    let (code, why) = said(&path, &["--set", "emulation.congestion=nosuch"]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("the kernel has no congestion control `nosuch`"), "{why}");
     let emulation = Emulation::start(&path, ends.clone(), &[]);
-    let (code, said) = second(&[]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains(&format!("the namespace `{}` is in use by another emulation", ends[0])), "{said}");
+    let (code, why) = said(&path, &[]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains(&format!("the namespace `{}` is in use by another emulation", ends[0])), "{why}");
     emulation.interrupt();
 }
 
@@ -457,10 +457,8 @@ fn a_namespace_made_anew_by_hand_stays() {
     emulation.child.wait().expect("it is a child of ours");
     ip(&["netns", "delete", &ends[0]]);
     ip(&["netns", "add", &ends[0]]);
-    let mut emulate = std::process::Command::new(program());
-    let output =
-        emulate.arg("emulate").arg(&path).args(["--run", "server: true"]).output().expect("it starts");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (code, why) = said(&path, &["--run", "server: true"]);
+    assert_eq!(code, Some(0), "{why}");
     assert_eq!(ends.iter().map(|netns| exists(netns)).collect::<Vec<_>>(), [true, false, false]);
     std::mem::forget(emulation);
 }
