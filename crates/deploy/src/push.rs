@@ -24,6 +24,7 @@ use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
 use anabranch_secure::FileDigest;
 use anabranch_units::{Rate, Span};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::time::Instant;
 
 use self::digests::Digests;
@@ -57,12 +58,11 @@ pub struct Arguments {
     /// Limit on the rate to each gateway, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
-    /// Policy that assigns the file to gateways: `predictive`, `turns` or `window` [default:
-    /// predictive].
+    /// Policy that assigns the file to gateways [default: predictive].
     ///
     /// With `turns` the packets of different gateways do not meet. This helps in a mesh in which
     /// all paths share the channel around the node.
-    #[arg(long, value_name = "POLICY", requires = "to", value_parser = striping)]
+    #[arg(long, value_name = "POLICY", requires = "to", value_parser = striping())]
     pub striping: Option<StripingPolicy>,
     /// Wait up to this time for a busy node or for congested gateways [default: fail at once]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
@@ -98,13 +98,19 @@ pub struct Arguments {
     pub quiet: bool,
 }
 
-fn striping(text: &str) -> Result<StripingPolicy, String> {
-    match text {
-        "predictive" => Ok(StripingPolicy::Predictive),
-        "turns" => Ok(StripingPolicy::Turns),
-        "window" => Ok(StripingPolicy::Window),
-        _ => Err("it is `predictive`, `turns` or `window`".to_owned()),
-    }
+/// The striping policies by the words of scenarios.
+const STRIPING: [(&str, StripingPolicy); 3] = [
+    ("predictive", StripingPolicy::Predictive),
+    ("turns", StripingPolicy::Turns),
+    ("window", StripingPolicy::Window),
+];
+
+/// Parses a striping policy.
+fn striping() -> impl TypedValueParser<Value = StripingPolicy> {
+    PossibleValuesParser::new(STRIPING.map(|(word, _)| word)).map(|text| {
+        let named = STRIPING.into_iter().find(|(word, _)| *word == text);
+        named.expect("one of the words").1
+    })
 }
 
 /// Number of gateways that `--gateways` asks for.

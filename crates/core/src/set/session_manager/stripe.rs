@@ -25,7 +25,6 @@ const UNSURE: u64 = 8;
 impl Sender {
     /// Assigns chunks until no session may take more.
     pub(super) fn stripe(&mut self, now: Instant) {
-        self.rescue_at = None;
         if self.config.plan == Plan::Split {
             return self.pour();
         }
@@ -39,7 +38,10 @@ impl Sender {
         if self.unassigned.is_empty() && self.config.open == OpenWhen::Staggered && !self.waiting.is_empty() {
             self.call_next(now);
         }
-        if self.config.striping != StripingPolicy::Turns || self.unassigned.is_empty() || self.turns.settle {
+        // A copy that falls out of the turns would meet other packets.
+        if self.turns.are_under_way() && !self.unassigned.is_empty() {
+            self.rescue_at = None;
+        } else {
             self.rescue(now);
         }
     }

@@ -49,7 +49,7 @@ pub(super) struct Turns {
     /// Chunks that were written earlier have been judged.
     judged: Instant,
     /// Whether to wait until nothing is in flight.
-    pub(super) settle: bool,
+    settle: bool,
     /// When the next turn begins.
     pub(super) at: Option<Instant>,
 }
@@ -66,6 +66,11 @@ impl Turns {
             settle: true,
             at: None,
         }
+    }
+
+    /// Whether chunks follow each other at the interval.
+    pub(super) fn are_under_way(&self) -> bool {
+        !self.settle
     }
 
     /// Records the acknowledgement of a chunk.
