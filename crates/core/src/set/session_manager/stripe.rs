@@ -39,7 +39,7 @@ impl Sender {
             self.call_next(now);
         }
         // A copy that falls out of the turns would meet other packets.
-        if self.turns.are_under_way() && !self.unassigned.is_empty() {
+        if self.config.striping == StripingPolicy::Turns && !self.unassigned.is_empty() {
             self.rescue_at = None;
         } else {
             self.rescue(now);

@@ -68,11 +68,6 @@ impl Turns {
         }
     }
 
-    /// Whether chunks follow each other at the interval.
-    pub(super) fn are_under_way(&self) -> bool {
-        !self.settle
-    }
-
     /// Records the acknowledgement of a chunk.
     pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp) {
         let latency = now.saturating_since(stamp.written);
@@ -110,10 +105,12 @@ impl Turns {
 }
 
 impl Sender {
-    /// Whether a session is being opened, or will be.
-    fn is_opening(&self) -> bool {
-        let opening = |session: &TcpManager| matches!(session.state, State::Calling | State::OpenWait { .. });
-        !self.waiting.is_empty() || self.sessions.iter().any(opening)
+    /// Whether a session is being opened for the first time and may answer soon, or will be opened.
+    /// Its handshake would meet packets.
+    fn is_opening(&self, now: Instant) -> bool {
+        let is_first =
+            |s: &TcpManager| s.lost.is_none() && matches!(s.state, State::Calling | State::OpenWait { .. });
+        !self.waiting.is_empty() || now < self.patience && self.sessions.iter().any(is_first)
     }
 
     /// Sends the next chunk if its turn has come.
@@ -128,7 +125,11 @@ impl Sender {
         if self.turns.settle {
             // The chunks of a suspect session go to the others.
             let is_busy = |s: &TcpManager| s.is_alive() && !s.suspect && s.outstanding() > 0;
-            if self.sessions.iter().any(is_busy) || self.turns.last.is_some() && self.is_opening() {
+            if self.sessions.iter().any(is_busy) {
+                return;
+            }
+            if self.turns.last.is_some() && self.is_opening(now) {
+                self.turns.at = Some(self.patience);
                 return;
             }
             self.turns.settle = false;
