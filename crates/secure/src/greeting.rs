@@ -5,9 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 #[cfg(feature = "std")]
 use snow::{Builder, HandshakeState};
 
-#[cfg(feature = "std")]
-use crate::keys::PublicKey;
-use crate::keys::{SecretKey, SharedKey};
+use crate::keys::{PublicKey, SecretKey, SharedKey};
 #[cfg(feature = "std")]
 use crate::layout::LENGTH;
 
@@ -37,6 +35,8 @@ pub(crate) enum Purpose {
     /// Service by a gateway.
     #[cfg(feature = "std")]
     Hop,
+    /// RDCA over UDP, end to end between sender and sink.
+    Sense,
 }
 
 impl Purpose {
@@ -45,11 +45,11 @@ impl Purpose {
             Self::Transfer => b"anabranch 1 transfer",
             #[cfg(feature = "std")]
             Self::Hop => b"anabranch 1 hop",
+            Self::Sense => b"anabranch 1 sense",
         }
     }
 }
 
-#[cfg(feature = "std")]
 /// The keys with which the initiator authenticates the peers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Proof<'a> {
@@ -57,6 +57,16 @@ pub(crate) enum Proof<'a> {
     Known { own: &'a SecretKey, peer: &'a PublicKey },
     /// The pre-shared key.
     Shared(&'a SharedKey),
+}
+
+impl<'a> Proof<'a> {
+    /// Our key, and the public key of the peer unless the key is shared.
+    pub(crate) const fn parts(self) -> (Own<'a>, Option<&'a PublicKey>) {
+        match self {
+            Self::Known { own, peer } => (Own::Known(own), Some(peer)),
+            Self::Shared(key) => (Own::Shared(key), None),
+        }
+    }
 }
 
 #[cfg(feature = "std")]
@@ -119,10 +129,10 @@ pub(crate) fn respond(
     Ok(builder.build_responder()?)
 }
 
-/// The key with which the responder authenticates itself.
+/// The own key of either side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Own<'a> {
-    /// The secret key whose public key the initiator knows.
+    /// The secret key. The peer knows or learns its public key.
     Known(&'a SecretKey),
     /// The pre-shared key.
     Shared(&'a SharedKey),

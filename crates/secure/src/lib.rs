@@ -1,16 +1,18 @@
-//! Security of deployed SET: keys, Noise handshakes, encrypted records and signatures, for SET over
-//! untrusted networks.
+//! Security of deployed SET and RDCA: keys, Noise handshakes, encrypted records and datagrams, and
+//! signatures, for untrusted networks.
 //!
 //! The crate is sans-IO: it maps input bytes to output bytes and has no clock, no socket and no
 //! file access. The host provides entropy. A [`Guard`] encrypts one stream between its socket and
 //! its protocol machine, which handles only plaintext.
 //!
-//! `docs/explanation/set-security.md` specifies the wire format byte by byte.
+//! `docs/explanation/set-security.md` specifies the wire format of SET byte by byte,
+//! `docs/reference/sense-protocol.md` that of [`datagram`].
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
 
+pub mod datagram;
 #[cfg(feature = "std")]
 mod frames;
 #[cfg(feature = "std")]
@@ -24,6 +26,7 @@ mod layout;
 pub mod manifest;
 #[cfg(feature = "std")]
 mod node;
+mod noise;
 mod octets;
 #[cfg(feature = "std")]
 mod record;
@@ -43,6 +46,8 @@ pub use self::layout::OVERHEAD;
 #[cfg(feature = "std")]
 pub use self::node::{NodeKeys, WhoMay};
 pub use self::octets::NoEntropy;
+#[cfg(feature = "std")]
+pub use self::octets::entropy;
 #[cfg(feature = "std")]
 pub use self::record::{MAX_PLAIN, TransferKeys};
 #[cfg(feature = "std")]

@@ -14,6 +14,16 @@ pub(crate) const KEY: usize = 32;
 #[error("the operating system provides no random numbers")]
 pub struct NoEntropy;
 
+/// Fills `octets` with random bytes of the operating system.
+///
+/// # Errors
+/// The host provides none.
+#[cfg(feature = "std")]
+pub fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
+    let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
+    random.try_fill_bytes(octets).map_err(|_| NoEntropy)
+}
+
 /// The bytes of a secret key. They are boxed because moving an unboxed value would leave a copy
 /// behind. Drop overwrites them.
 #[derive(Clone)]
@@ -24,8 +34,7 @@ impl Secret {
     #[cfg(feature = "std")]
     pub(crate) fn random() -> Result<Self, NoEntropy> {
         let mut secret = Self(Box::new([0; KEY]));
-        let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
-        random.try_fill_bytes(&mut secret.0[..]).map_err(|_| NoEntropy)?;
+        entropy(&mut secret.0[..])?;
         Ok(secret)
     }
 

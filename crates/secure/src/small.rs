@@ -4,17 +4,16 @@
 //! It does not remember greetings: a replayed greeting is answered again. This costs the node a
 //! handshake but does not help the attacker, since the keys are new each time.
 
-mod noise;
-
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use self::noise::{Agreed, respond};
-use crate::greeting::{self, Beginning, MAX_GREETING, Own, Pattern};
+use crate::greeting::{self, Beginning, MAX_GREETING, Own, Pattern, Purpose};
 use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::layout::{CONTROL, JOIN, LENGTH, OVERHEAD, TAG, nonce};
+pub use crate::noise::Refused;
+use crate::noise::{Agreed, receive};
 use crate::octets::{KEY, NoEntropy};
 use anabranch_wire::set::{
     Decoder, Item, Join, MAX_NODE_HEADER, Message, TransferId, encode, transfer_of_request,
@@ -40,12 +39,6 @@ pub const fn record(buffer: u64) -> usize {
         eighth as usize
     }
 }
-
-/// The stream must be reset: its peer has not proved a known key, or its input was changed,
-/// reordered, or too long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the peer is not known, or its data was changed or is too long")]
-pub struct Refused;
 
 /// The keys of one transfer.
 struct Keys {
@@ -137,8 +130,8 @@ impl Node {
         true
     }
 
-    /// Answers a greeting.
-    fn answer(&mut self, pattern: Pattern, message: &[u8]) -> Result<(Arc<Keys>, [u8; KEY + TAG]), Refused> {
+    /// Answers a greeting with a framed message.
+    fn answer(&mut self, pattern: Pattern, message: &[u8]) -> Result<(Arc<Keys>, Vec<u8>), Refused> {
         let own = match (pattern, &self.own, &self.shared) {
             (Pattern::Known, Some(own), _) => Own::Known(own),
             (Pattern::Shared, _, Some(key)) => Own::Shared(key),
@@ -147,7 +140,12 @@ impl Node {
         let mut ephemeral = [0; KEY];
         (self.entropy)(&mut ephemeral).map_err(|_| Refused)?;
         let ephemeral = SecretKey::from_octets(ephemeral);
-        let (agreed, answer) = respond(own, message, &ephemeral, |sender| self.senders.contains(sender))?;
+        let mut payload = Vec::with_capacity(message.len());
+        let is_known = |sender: &PublicKey| self.senders.contains(sender);
+        let received = receive(Purpose::Transfer, own, message, &mut payload, is_known)?;
+        let mut answer = Vec::with_capacity(LENGTH + KEY + TAG);
+        answer.extend_from_slice(&((KEY + TAG) as u16).to_be_bytes());
+        let agreed = received.answer(&ephemeral, &[], &mut answer)?;
         // An entry to which no stream and no transfer refers.
         let free = self.pool.iter_mut().find(|keys| Arc::strong_count(keys) == 1).ok_or(Refused)?;
         *Arc::get_mut(free).ok_or(Refused)? = Keys { agreed, begun: Default::default() };
@@ -282,10 +280,7 @@ impl Stream {
                 let (keys, answer) = node.answer(pattern, &self.frame[LENGTH..])?;
                 self.keys = Some(keys);
                 self.stage = Stage::Request;
-                let mut framed = Vec::with_capacity(LENGTH + answer.len());
-                framed.extend_from_slice(&(answer.len() as u16).to_be_bytes());
-                framed.extend_from_slice(&answer);
-                Ok(Said::Answer(framed.into()))
+                Ok(Said::Answer(answer.into()))
             }
             Stage::Joining => {
                 let Ok(Some(Item::Message(Message::Join(join)))) = item(&self.frame) else {
