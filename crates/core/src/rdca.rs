@@ -40,11 +40,11 @@ mod trip;
 
 pub use anabranch_wire::rdca::{Header, Incarnation, Message, Piece, Range, RefuseReason, Seq, StreamId};
 pub use config::{
-    Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Notice, ReceiveRate,
-    Release, Retention, RttSource, SenderConfig, ShareReport, SinkConfig, SnackReaction, SnackRepeat,
-    Standby, Standing, StartPacing, TrendTest, Withhold,
+    Acceleration, AfterNotice, Caution, Config, Confirmation, Drain, Growth, Guard, HandshakeRtt, Notice,
+    ReceiveRate, Release, Restart, Retention, RttSource, SenderConfig, ShareReport, SinkConfig,
+    SnackReaction, SnackRepeat, Standby, Standing, StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;
 pub use sender::{Outcome, Sender, SenderCounters, SenderEvent, SenderInfo, WriteError};
-pub use sink::{PeerId, Sink, SinkCounters, SinkEvent, StreamEnd};
+pub use sink::{Mark, PeerId, Sink, SinkCounters, SinkEvent, StreamEnd};
 pub use trend::Trend;

@@ -75,5 +75,6 @@ fn is_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differences == 0
 }
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(feature = "std")]
+#[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ pub struct SenderConfig {
     /// Initial time to wait for the answer to a request; doubles up to
     /// [`SenderConfig::longest_wait`].
     pub request_wait: Duration,
-    /// Number of unanswered requests after which the sender gives up.
+    /// Number of unanswered requests after which the sender gives up; 255: it never does.
     pub request_tries: u8,
     /// Round-trip time assumed before the first measurement: 0.4 s, the paper's "upper round trip
     /// times average" (section 3.3.1).
@@ -112,9 +112,21 @@ pub struct SenderConfig {
     /// Number of unanswered probes after which the sender sends no new packets until it gets an
     /// answer.
     pub standby_after: u8,
-    /// Number of unanswered probes after which the sender gives up. 12 probes with waits that
-    /// double up to 8 s take about one minute.
+    /// Number of unanswered probes after which the sender gives up; 255: it never does. 12 probes
+    /// with waits that double up to 8 s take about one minute.
     pub probe_tries: u8,
+    /// What becomes of unconfirmed packets when the sink has lost the stream.
+    pub restart: Restart,
+}
+
+/// What becomes of packets that were sent and not confirmed when the sink has lost the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Restart {
+    /// They are reported as unknown and not sent again, since they may have been delivered.
+    Report,
+    /// They are sent again in the new stream. The sink's owner drops what it has delivered before,
+    /// by a number in the data.
+    Resend,
 }
 
 /// The clock that measures the first round trip.
@@ -374,6 +386,7 @@ impl SenderConfig {
             longest_wait: Duration::from_secs(8),
             standby_after: 3,
             probe_tries: 12,
+            restart: Restart::Report,
         }
     }
 }
@@ -433,10 +446,22 @@ pub struct SinkConfig {
     /// often than that. Route changes, clock jumps and clock drift are mistaken for a queue no
     /// longer than that.
     pub least_span: Duration,
+    /// Which packets the sink confirms.
+    pub confirmation: Confirmation,
     /// Silence after which a sender is forgotten.
     pub idle: Duration,
     /// Time that an ended stream is remembered, so that its end can be confirmed again.
     pub linger: Duration,
+}
+
+/// Which packets a sink confirms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Confirmation {
+    /// Those that it has delivered to its owner.
+    Delivered,
+    /// Those that its owner has stored ([`super::Sink::stored`]). With [`Release::Confirmed`] and
+    /// [`Restart::Resend`] at the sender, no restart of the sink loses a packet.
+    Stored,
 }
 
 /// Test for a rising delay over 16 trip times.
@@ -582,6 +607,7 @@ impl SinkConfig {
             initial_rtt: Duration::from_millis(400),
             repeat: SnackRepeat::RoundTrip,
             least_span: Duration::from_secs(3),
+            confirmation: Confirmation::Delivered,
             idle: Duration::from_secs(300),
             linger: Duration::from_secs(60),
         }

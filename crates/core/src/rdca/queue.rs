@@ -130,6 +130,14 @@ impl Queue {
         }
     }
 
+    /// Makes all packets unsent.
+    pub(super) fn rewind(&mut self) {
+        (self.sent, self.wanted) = (0, 0);
+        for packet in &mut self.packets {
+            (packet.wanted, packet.repeated) = (false, false);
+        }
+    }
+
     /// Removes all transmitted packets.
     pub(super) fn release_sent(&mut self) {
         while self.sent > 0 {

@@ -33,7 +33,8 @@ pub enum SenderEvent {
     Gone(Range),
     /// The sink does not know the stream: it has restarted or has forgotten it. The packets in
     /// `unknown` were sent and not confirmed; whether they were delivered is unknown, and they are
-    /// not sent again. Unsent packets continue in a new stream.
+    /// not sent again. With [`Restart::Resend`](super::Restart) `unknown` has only packets that
+    /// were already released. Unsent packets continue in a new stream.
     SinkLost {
         /// The sent and unconfirmed packets.
         unknown: Range,
@@ -390,6 +391,14 @@ impl Sender {
         if let Path::Tried { .. } = self.path {
             self.path = Path::Good;
             self.rate.resume(now, &self.config);
+        }
+    }
+
+    /// Handles a report of the layer below that the sink answers again, perhaps after a restart: the
+    /// sender asks for the state of the stream at once.
+    pub fn sink_reached(&mut self, now: Instant) {
+        if matches!(self.state, State::Open(_)) && self.confirmed != self.queue.next_unsent() {
+            self.probe_at = Some(now);
         }
     }
 

@@ -19,7 +19,7 @@ use super::shares::{HELD_BACK, SILENT, Shares};
 use super::stream::{Common, Stream};
 use super::trip::as_micros;
 use crate::time::{Duration, Instant};
-pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
+pub use event::{Mark, PeerId, SinkCounters, SinkEvent, StreamEnd};
 use peer::{Asked, Peer};
 
 /// The sink for up to [`SinkConfig::senders`] senders.
@@ -164,6 +164,25 @@ impl Sink {
         }
         self.end(slot, StreamEnd::Aborted);
         self.forget(slot);
+    }
+
+    /// The position of `peer` in its stream after the events that [`Sink::poll_event`] has
+    /// returned, if no event is left. `None` without a stream.
+    pub fn mark(&self, peer: PeerId) -> Option<Mark> {
+        let stream = self.peers[*self.slots.get(&peer)?].as_ref()?.stream.as_ref()?;
+        Some(Mark { stream: stream.id, next: stream.delivered() })
+    }
+
+    /// The owner has stored all packets of `peer` before `mark`
+    /// ([`Confirmation::Stored`](super::Confirmation)). No effect if that stream has ended.
+    pub fn stored(&mut self, now: Instant, peer: PeerId, mark: Mark) {
+        let Some(slot) = self.slots.get(&peer).copied() else { return };
+        if let Some(Peer { stream: Some(stream), .. }) = &mut self.peers[slot]
+            && stream.id == mark.stream
+        {
+            stream.store(mark.next);
+            self.attend(now, slot);
+        }
     }
 
     /// Returns the next datagram to send and its destination, until `None`.

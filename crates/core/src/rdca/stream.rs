@@ -5,7 +5,7 @@ use anabranch_wire::rdca::{
 };
 
 use super::arrivals::Arrivals;
-use super::config::{AfterNotice, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
+use super::config::{AfterNotice, Confirmation, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
 use super::crowd::{Crowd, MOST_TOLERATED};
 use super::pieces::Pieces;
 use super::reorder::{Placed, Pool, Reorder};
@@ -20,6 +20,10 @@ pub(super) struct Stream {
     pub incarnation: Incarnation,
     pub packets: Reorder,
     pub pieces: Pieces,
+    /// The owner has stored all packets before this one.
+    stored: Seq,
+    /// One past the last packet whose confirmation the sender awaits; at most `stored` if none.
+    awaited: Seq,
     /// Number after the last packet, once the sender has announced it.
     end: Option<Seq>,
     pub ended: bool,
@@ -77,6 +81,8 @@ impl Stream {
             incarnation,
             packets: Reorder::new(first, config.reorder_packets),
             pieces: Pieces::default(),
+            stored: first,
+            awaited: first,
             end: None,
             ended: false,
             trips: Trips::NONE,
@@ -266,6 +272,14 @@ impl Stream {
         self.pieces.begun().unwrap_or(self.packets.next())
     }
 
+    /// Notes that the owner has stored all packets before `next`. A sender that has asked for a
+    /// confirmation of them meanwhile is told now.
+    pub(super) fn store(&mut self, next: Seq) {
+        let was_awaited = self.stored.lt(self.awaited);
+        self.stored = self.stored.max(next.min(self.delivered()));
+        self.owes.confirm |= was_awaited && self.awaited.le(self.stored);
+    }
+
     /// How long a SNACK waits for overtaken packets (section 3.4) and for further gaps.
     fn patience(&mut self, config: &SinkConfig) -> Duration {
         let intervals = micros(self.arrivals.average()) * COLLECTED;
@@ -278,15 +292,23 @@ impl Stream {
         let tolerated = self.tolerated(config).max(LEAST_DELAYED);
         let since = as_micros(now.saturating_since(at));
         let interval = if common.crowd { 0 } else { self.interval(config) };
+        let delivered = self.delivered();
+        let next = match config.confirmation {
+            Confirmation::Delivered => delivered,
+            Confirmation::Stored => self.stored,
+        };
+        if next != delivered {
+            self.awaited = delivered;
+        }
         Report {
             stream: self.id,
-            next: self.delivered(),
+            next,
             echo: TimeStamp(stamp.0.wrapping_add(since)),
             interval,
             rtt: as_micros(self.rtt(config)),
             share: common.share,
             delayed: common.waits || self.waiting >= tolerated,
-            complete: self.is_complete(),
+            complete: self.is_complete() && next == delivered,
         }
     }
 

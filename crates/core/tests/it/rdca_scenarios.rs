@@ -83,7 +83,7 @@ fn numbers(messages: &[Message]) -> Vec<u32> {
 fn run(sender: &mut Sender, from: Instant, end: Instant) -> Vec<(u64, Message)> {
     let mut sent = Vec::new();
     let mut now = from;
-    for _ in 0..10_000 {
+    for _ in 0..20_000 {
         sent.extend(sends(sender, now).into_iter().map(|message| (now.as_nanos() / 1_000_000, message)));
         match sender.next_timeout() {
             Some(next) if next <= end => {
@@ -978,4 +978,87 @@ fn idle_senders_are_forgotten() {
     let ended =
         world.events.iter().any(|(_, event)| matches!(event, SinkEvent::Ended { end: StreamEnd::Idle, .. }));
     assert!(ended && world.sink.senders() == 0);
+}
+
+/// Carries all messages between the two, without delay.
+fn exchange(sender: &mut Sender, sink: &mut Sink, now: Instant) {
+    loop {
+        let up = sends(sender, now);
+        up.iter().for_each(|message| sink.handle_message(now, PeerId(1), message));
+        let down = drain(|| sink.poll_transmit(now));
+        down.iter().for_each(|(_, message)| sender.handle_message(now, message));
+        if up.is_empty() && down.is_empty() {
+            return;
+        }
+    }
+}
+
+fn delivered(sink: &mut Sink) -> Vec<u32> {
+    let number = |event| if let SinkEvent::Packet { seq, .. } = event { Some(seq.0) } else { None };
+    drain(|| sink.poll_event()).into_iter().filter_map(number).collect()
+}
+
+/// The sink confirms nothing that its owner has not stored, and a restart between delivery and
+/// storage loses nothing.
+#[test]
+fn what_is_not_stored_is_not_confirmed_and_comes_again_after_a_restart() {
+    let config = SinkConfig { confirmation: Confirmation::Stored, ..SinkConfig::default() };
+    let restart = Restart::Resend;
+    let mut sender = Sender::new(
+        SenderConfig { restart, release: Release::Confirmed, ..SenderConfig::default() },
+        Incarnation(9),
+        Seq(0),
+    );
+    let mut sink = Sink::new(config, 1);
+    let mut now = at(0);
+    for n in 0..6 {
+        sender.write(now, packet(n)).unwrap();
+        exchange(&mut sender, &mut sink, now);
+        now += ms(500);
+        sender.handle_timeout(now);
+        exchange(&mut sender, &mut sink, now);
+    }
+    assert_eq!(delivered(&mut sink), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(events(&mut sender), [SenderEvent::Opened], "nothing is stored");
+    assert_eq!(sender.info().queued, 6);
+    // A mark of the delivered packets; the sender, which has asked, is told without asking again.
+    let mark = sink.mark(PeerId(1)).unwrap();
+    sender.write(now, packet(6)).unwrap();
+    exchange(&mut sender, &mut sink, now);
+    sink.stored(now, PeerId(1), mark);
+    exchange(&mut sender, &mut sink, now);
+    assert_eq!(events(&mut sender), [SenderEvent::Confirmed { next: Seq(6) }]);
+    assert_eq!(delivered(&mut sink), [6]);
+    // The restarted sink gets the packet that was delivered and not stored, and the end.
+    let mut sink = Sink::new(config, 1000);
+    sender.close(now);
+    for _ in 0..20 {
+        now += ms(500);
+        sender.handle_timeout(now);
+        exchange(&mut sender, &mut sink, now);
+    }
+    assert_eq!(delivered(&mut sink), [6]);
+    assert!(!events(&mut sender).iter().any(|event| matches!(event, SenderEvent::Closed { .. })));
+    sink.stored(now, PeerId(1), mark);
+    exchange(&mut sender, &mut sink, now);
+    assert_eq!(sender.info().queued, 1, "the mark is of another stream");
+    let mark = sink.mark(PeerId(1)).unwrap();
+    sink.stored(now, PeerId(1), mark);
+    exchange(&mut sender, &mut sink, now);
+    let closed = events(&mut sender).pop();
+    assert!(matches!(closed, Some(SenderEvent::Closed { outcome: Outcome::Complete, .. })), "{closed:?}");
+}
+
+/// A sender of a daemon never gives up.
+#[test]
+fn a_limit_of_255_tries_is_none() {
+    let config = SenderConfig { probe_tries: 255, request_tries: 255, ..SenderConfig::default() };
+    let mut opening = Sender::new(config, Incarnation(9), Seq(0));
+    opening.write(at(0), packet(1)).unwrap();
+    let day = 24 * 3600 * 1000;
+    assert!(run(&mut opening, at(0), at(day)).len() > 10_000);
+    let mut open = open(config);
+    open.write(at(100), packet(1)).unwrap();
+    assert!(run(&mut open, at(100), at(day)).len() > 10_000);
+    assert_eq!(events(&mut open), []);
 }

@@ -7,7 +7,7 @@ use anabranch_wire::rdca::{
 use bytes::Bytes;
 
 use super::{Closing, Hearing, NO_ROUND_TRIP, Outcome, Path, Sender, SenderEvent, State};
-use crate::rdca::config::{Drain, HandshakeRtt};
+use crate::rdca::config::{Drain, HandshakeRtt, Restart};
 use crate::rdca::rate::RateControl;
 use crate::rdca::trend::WINDOW;
 use crate::rdca::trip::{LONGEST_RTT, as_micros, micros, time_stamp};
@@ -99,10 +99,16 @@ impl Sender {
     }
 
     /// Starts a new stream after the sink has lost the old one. What the sink delivered of the sent
-    /// packets is unknown; the unsent packets go into the new stream.
+    /// packets is unknown. The new stream begins with them ([`Restart::Resend`]) or after them.
     fn begin_anew(&mut self, now: Instant) {
+        if self.config.restart == Restart::Resend {
+            self.queue.rewind();
+        }
         if self.closing == Closing::Yes && self.queue.unsent() == 0 {
-            return self.finish(Outcome::SinkLost);
+            // With `Resend` nothing is unconfirmed, and the sink has only forgotten the end.
+            let is_complete = self.confirmed == self.queue.next_unsent();
+            let outcome = if is_complete { Outcome::Complete } else { Outcome::SinkLost };
+            return self.finish(outcome);
         }
         let sent = self.queue.next_unsent();
         self.events.push_back(SenderEvent::SinkLost { unknown: Range { start: self.confirmed, end: sent } });

@@ -15,7 +15,7 @@ impl Sender {
             return Some(Message::Reset(stream));
         }
         match self.state {
-            State::Opening { due, tries } if due <= now && tries < self.config.request_tries.max(1) => {
+            State::Opening { due, tries } if due <= now && may_repeat(tries, self.config.request_tries) => {
                 Some(self.request(now, tries))
             }
             State::Open(stream) => self.control(now, stream).or_else(|| self.data(now, stream)),
@@ -40,7 +40,7 @@ impl Sender {
     /// Handles the timers that have expired by `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
-            State::Opening { due, tries } if due <= now && tries >= self.config.request_tries.max(1) => {
+            State::Opening { due, tries } if due <= now && !may_repeat(tries, self.config.request_tries) => {
                 self.finish(Outcome::NoAnswer);
             }
             State::Open(_) if self.probe_at.is_some_and(|at| at <= now) => match self.path {
@@ -56,7 +56,7 @@ impl Sender {
     fn request(&mut self, now: Instant, tries: u8) -> Message {
         let wait = self.config.request_wait.max(LEAST_PROBE) * (1 << tries.min(16));
         let due = now + wait.min(self.config.longest_wait.max(LEAST_PROBE));
-        self.state = State::Opening { due, tries: tries + 1 };
+        self.state = State::Opening { due, tries: tries.saturating_add(1) };
         self.counters.control += 1;
         Message::Request(Request {
             version: VERSION,
@@ -83,12 +83,12 @@ impl Sender {
 
     /// Sends a probe after too long a silence of the sink (erratum H12).
     fn probe(&mut self, now: Instant) {
-        if self.probes >= self.config.probe_tries.max(1) {
+        if !may_repeat(self.probes, self.config.probe_tries) {
             return self.finish(Outcome::NoAnswer);
         }
         let wait = self.answer_wait() * (1 << self.probes.min(16));
         self.probe_at = Some(now + wait.min(self.config.longest_wait.max(LEAST_PROBE)));
-        self.probes += 1;
+        self.probes = self.probes.saturating_add(1);
         self.word.probe = true;
         if self.hearing != Hearing::Standby {
             let silent = self.probes > self.config.standby_after;
@@ -211,4 +211,9 @@ impl Sender {
         }
         [landed, self.rate.grows().map(|grows| grows.max(at))].into_iter().flatten().min()
     }
+}
+
+/// Whether another try may follow `tries` tries; see [`crate::rdca::SenderConfig::probe_tries`].
+fn may_repeat(tries: u8, most: u8) -> bool {
+    tries < most.max(1) || most == u8::MAX
 }

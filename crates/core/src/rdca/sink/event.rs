@@ -1,6 +1,6 @@
 //! Events and counters of a sink.
 
-use anabranch_wire::rdca::{Range, Seq};
+use anabranch_wire::rdca::{Range, Seq, StreamId};
 use bytes::Bytes;
 
 /// Identifies a sender for the sink's owner: a number for its address.
@@ -60,6 +60,13 @@ pub enum SinkEvent {
         /// The number of the next packet in order. Held packets after it are discarded.
         next: Seq,
     },
+}
+
+/// A position in a stream: all packets before it were handed to the sink's owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    pub(super) stream: StreamId,
+    pub(super) next: Seq,
 }
 
 /// Event counts of a sink.
