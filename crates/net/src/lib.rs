@@ -6,6 +6,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | [`set`] | SET sender, gateway and node |
+//! | [`rdca`] | RDCA senders and sink |
 //! | [`sockbuf`] | one memory budget for the send buffers of several sockets |
 //! | [`buffers`] | socket memory: current use and limits |
 //! | [`tcp_info`] | the kernel's statistics of a TCP connection |
@@ -18,7 +19,9 @@
 pub mod buffers;
 pub mod clock;
 mod os;
+pub mod rdca;
 pub mod set;
 pub mod sockbuf;
 
 pub mod tcp_info;
+mod timer;

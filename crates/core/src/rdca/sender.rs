@@ -289,6 +289,11 @@ impl Sender {
         }
     }
 
+    /// Number of packets that carry `octets` bytes of one [`Sender::write`].
+    pub fn pieces(&self, octets: usize) -> usize {
+        self.config.pieces(octets)
+    }
+
     /// Queues data and returns the number of its packet. Data of more than [`Sender::max_payload`]
     /// bytes is split (section 3.2.1): its pieces are packets with consecutive numbers, starting
     /// with the returned one. The sink joins them again.

@@ -2,5 +2,6 @@
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 
+mod rdca;
 mod set;
 mod sockbuf;

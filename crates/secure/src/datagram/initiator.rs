@@ -29,6 +29,8 @@ pub struct InitiatorCounters {
     pub rejected: u32,
     /// Handshakes begun.
     pub handshakes: u32,
+    /// Handshakes completed.
+    pub completed: u32,
 }
 
 /// A handshake that waits for WELCOME.
@@ -220,6 +222,7 @@ impl<P: Proof> Initiator<P> {
             return;
         };
         self.session = Some((own, Session::new(now, remote, keys)));
+        self.counters.completed = self.counters.completed.wrapping_add(1);
         (self.calling, self.silent_since, self.response, self.confirms) = (None, None, None, true);
     }
 

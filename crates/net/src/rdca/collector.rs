@@ -1,0 +1,375 @@
+//! The sink: records of all senders, in order and without duplicates.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use anabranch_core::rdca::{
+    Mark as StreamMark, PeerId, Sink, SinkConfig, SinkCounters, SinkEvent, StreamEnd,
+};
+use anabranch_core::time::Instant;
+use anabranch_secure::NoEntropy;
+use anabranch_secure::datagram::{
+    Accepts, Credential, Name, PeerNumber, Refusal, Responder, ResponderCounters,
+};
+use anabranch_secure::small::Entropy;
+use anabranch_wire::rdca::{Message, encode};
+use bytes::Bytes;
+
+use super::ledger::{Ledger, Source};
+use super::record::Record;
+use super::since_start;
+
+/// An item for the output.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Item {
+    /// The sender.
+    pub source: Source,
+    /// Its run.
+    pub run: u64,
+    /// Number of the next record after this item.
+    pub next: u64,
+    /// The content.
+    pub what: What,
+}
+
+/// Content of an [`Item`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// The record with the number `next - 1`.
+    Record {
+        /// Time of creation in milliseconds since 1970 by the sender's clock; 0 if unknown.
+        created: u64,
+        /// The payload.
+        payload: Bytes,
+    },
+    /// The records from this number on to `next - 1` are lost.
+    Lost {
+        /// Number of the first lost record.
+        from: u64,
+    },
+    /// The run has ended, or is silent.
+    Ended(Why),
+}
+
+/// Why a run ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The sender has closed it, and every record was delivered or reported.
+    Complete,
+    /// As complete, but the sender has given up records after the last one.
+    Incomplete,
+    /// The sender has restarted. Whether it had further records is unknown.
+    Restarted,
+    /// The sender has aborted it. It had further records, or did not wait for the confirmation.
+    Aborted,
+    /// The sender is silent. It may continue.
+    Silent,
+}
+
+/// A position in a sender's stream, to be returned when all items up to it are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    peer: PeerNumber,
+    mark: StreamMark,
+}
+
+/// Items, and the marks of the streams that they belong to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// The items, in order for each sender.
+    pub items: Vec<Item>,
+    /// One mark for each of their senders.
+    pub marks: Vec<Mark>,
+}
+
+/// Counters of a collector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CollectorCounters {
+    /// Records handed out.
+    pub records: u64,
+    /// Records received again, after a restart.
+    pub duplicates: u64,
+    /// Records reported as lost.
+    pub lost: u64,
+    /// Packets dropped because the output is too slow.
+    pub held_back: u64,
+    /// Records without a valid header.
+    pub malformed: u64,
+    /// Senders refused because their name belongs to another credential.
+    pub usurped: u64,
+}
+
+#[derive(Debug)]
+struct Peer {
+    source: Source,
+    run: u64,
+    /// Whether packets were given up after the last record.
+    has_gone: bool,
+    is_touched: bool,
+}
+
+/// The sink of all senders. Order of calls: any `handle_*` and commands, then
+/// [`Collector::poll_transmit`] until there is nothing, [`Collector::take`], then
+/// [`Collector::next_timeout`].
+#[derive(Debug)]
+pub struct Collector {
+    responder: Responder,
+    sink: Sink,
+    ledger: Ledger,
+    peers: BTreeMap<PeerId, Peer>,
+    items: Vec<Item>,
+    touched: Vec<PeerId>,
+    usurpers: VecDeque<(SocketAddr, Name)>,
+    is_full: bool,
+    counters: CollectorCounters,
+    plain: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl Collector {
+    /// Creates a sink that accepts these senders. `ledger` has what earlier runs of this sink have
+    /// stored.
+    ///
+    /// # Errors
+    /// There is no entropy.
+    pub fn new(
+        now: Instant,
+        config: SinkConfig,
+        accepts: Accepts,
+        ledger: Ledger,
+        entropy: Entropy,
+    ) -> Result<Self, NoEntropy> {
+        let mut epoch = [0; 4];
+        entropy(&mut epoch)?;
+        Ok(Self {
+            responder: Responder::new(since_start(now), accepts, config.senders, entropy)?,
+            sink: Sink::new(config, u32::from_be_bytes(epoch)),
+            ledger,
+            peers: BTreeMap::new(),
+            items: Vec::new(),
+            touched: Vec::new(),
+            usurpers: VecDeque::new(),
+            is_full: false,
+            counters: CollectorCounters::default(),
+            plain: Vec::new(),
+            message: Vec::new(),
+        })
+    }
+
+    /// Replaces the accepted senders.
+    pub fn accept(&mut self, accepts: Accepts) {
+        self.responder.accept(accepts);
+    }
+
+    /// While the output is behind, packets are dropped, and their senders keep them; other messages
+    /// are answered, so that senders do not take the sink for lost.
+    pub fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
+    }
+
+    /// Handles a datagram.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        let at = since_start(now);
+        let Some(received) = self.responder.handle(at, from, datagram, &mut self.plain) else { return };
+        let id = PeerId(received.peer.0);
+        if !self.peers.contains_key(&id) && !self.meet(id, received.peer, from) {
+            return;
+        }
+        self.note_run(id, received.run);
+        let is_data = matches!(self.plain.first().map(|first| first >> 4), Some(0x3 | 0xb..=0xd));
+        if self.is_full && is_data {
+            self.counters.held_back += 1;
+            return;
+        }
+        self.sink.handle_datagram(now, id, &Bytes::copy_from_slice(&self.plain));
+        self.handle_events();
+    }
+
+    /// Adds a sender. Returns `false` if its name belongs to another credential: no sender may
+    /// write under the name of another one.
+    fn meet(&mut self, id: PeerId, number: PeerNumber, from: SocketAddr) -> bool {
+        let Some((credential, name)) = self.responder.sender(number) else { return false };
+        let key = credential.fingerprint();
+        if credential != Credential::None && self.ledger.key_of(&name).is_some_and(|known| known != key) {
+            self.counters.usurped += 1;
+            if self.usurpers.len() < MOST_USURPERS {
+                self.usurpers.push_back((from, name));
+            }
+            return false;
+        }
+        let source = Source { name, key: key.into() };
+        // Numbers of peers that the responder has forgotten do not come back.
+        self.peers.retain(|_, peer| peer.source != source);
+        let run = self.ledger.runs(&source).and_then(|runs| runs.newest()).map_or(0, |(run, _, _)| run);
+        self.peers.insert(id, Peer { source, run, has_gone: false, is_touched: false });
+        true
+    }
+
+    /// Reports the end of the previous run when a new one begins.
+    fn note_run(&mut self, id: PeerId, run: u64) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let newest = self.ledger.runs(&peer.source).and_then(|runs| runs.newest());
+        if newest.is_some_and(|(newest, _, _)| newest == run) {
+            peer.run = run;
+            return;
+        }
+        let source = peer.source.clone();
+        (peer.run, peer.has_gone) = (run, false);
+        if let Some((old, next, false)) = newest {
+            self.push(id, Item { source: source.clone(), run: old, next, what: What::Ended(Why::Restarted) });
+        }
+        let next = self.ledger.next(&source, run);
+        self.ledger.advance(&source, run, next, false);
+    }
+
+    fn push(&mut self, id: PeerId, item: Item) {
+        self.items.push(item);
+        self.touch(id);
+    }
+
+    fn handle_events(&mut self) {
+        while let Some(event) = self.sink.poll_event() {
+            match event {
+                SinkEvent::Packet { peer, payload, .. } => self.handle_packet(peer, &payload),
+                SinkEvent::Gone { peer, .. } => {
+                    if let Some(peer) = self.peers.get_mut(&peer) {
+                        peer.has_gone = true;
+                    }
+                }
+                SinkEvent::Ended { peer, end, .. } => self.handle_end(peer, end),
+                SinkEvent::Opened { .. } => {}
+            }
+        }
+    }
+
+    fn handle_packet(&mut self, id: PeerId, payload: &Bytes) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let Some(record) = Record::decode(payload) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let (source, run) = (peer.source.clone(), peer.run);
+        let expected = self.ledger.next(&source, run);
+        // The packet counts as stored once all before it are, whether it is new or not.
+        let Some(number) = record.number_near(expected) else {
+            self.counters.duplicates += 1;
+            return self.touch(id);
+        };
+        peer.has_gone = false;
+        if number > expected {
+            self.counters.lost += number - expected;
+            let what = What::Lost { from: expected };
+            self.push(id, Item { source: source.clone(), run, next: number, what });
+        }
+        let next = number + 1;
+        self.ledger.advance(&source, run, next, false);
+        self.counters.records += 1;
+        let what = What::Record { created: record.created, payload: record.payload };
+        self.push(id, Item { source, run, next, what });
+    }
+
+    fn touch(&mut self, id: PeerId) {
+        if let Some(peer) = self.peers.get_mut(&id)
+            && !std::mem::replace(&mut peer.is_touched, true)
+        {
+            self.touched.push(id);
+        }
+    }
+
+    fn handle_end(&mut self, id: PeerId, end: StreamEnd) {
+        let Some(peer) = self.peers.get_mut(&id) else { return };
+        let why = match end {
+            StreamEnd::Complete if peer.has_gone => Why::Incomplete,
+            StreamEnd::Complete => Why::Complete,
+            StreamEnd::Reset | StreamEnd::Aborted => Why::Aborted,
+            StreamEnd::Idle => Why::Silent,
+            // A new stream of the same run repeats what was not confirmed; a new run is reported.
+            StreamEnd::Replaced => return,
+        };
+        let (source, run) = (peer.source.clone(), peer.run);
+        let next = self.ledger.next(&source, run);
+        self.ledger.advance(&source, run, next, why != Why::Silent);
+        self.push(id, Item { source, run, next, what: What::Ended(why) });
+    }
+
+    /// Takes the items since the last call, with the marks to return when they are stored.
+    pub fn take(&mut self) -> Option<Taken> {
+        if self.touched.is_empty() {
+            return None;
+        }
+        let mut marks = Vec::with_capacity(self.touched.len());
+        for id in self.touched.drain(..) {
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.is_touched = false;
+            }
+            marks.extend(self.sink.mark(id).map(|mark| Mark { peer: PeerNumber(id.0), mark }));
+        }
+        Some(Taken { items: std::mem::take(&mut self.items), marks })
+    }
+
+    /// The output has all items that were taken before this mark, and the state has their numbers.
+    pub fn stored(&mut self, now: Instant, mark: Mark) {
+        self.sink.stored(now, PeerId(mark.peer.0), mark.mark);
+    }
+
+    /// Replaces `out` with the next datagram to send and returns its destination.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        if let Some((to, datagram)) = self.responder.poll_transmit() {
+            *out = datagram;
+            return Some(to);
+        }
+        while let Some((peer, message)) = self.sink.poll_transmit(now) {
+            self.message.clear();
+            encode(&message, &mut self.message);
+            debug_assert!(!matches!(message, Message::Data(_)));
+            if let Ok(to) = self.responder.seal(since_start(now), PeerNumber(peer.0), &self.message, out) {
+                return Some(to);
+            }
+        }
+        None
+    }
+
+    /// When to call [`Collector::handle_timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.sink.next_timeout()
+    }
+
+    /// Handles expired timers.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.sink.handle_timeout(now);
+        self.handle_events();
+    }
+
+    /// Returns the next refused handshake.
+    pub fn poll_refusal(&mut self) -> Option<Refusal> {
+        self.responder.poll_refusal()
+    }
+
+    /// Returns the next sender whose name belongs to another credential.
+    pub fn poll_usurper(&mut self) -> Option<(SocketAddr, Name)> {
+        self.usurpers.pop_front()
+    }
+
+    /// What was taken of each sender.
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Number of senders with a session.
+    pub fn senders(&self) -> usize {
+        self.responder.senders()
+    }
+
+    /// Number of packets held out of order.
+    pub fn held(&self) -> usize {
+        self.sink.held()
+    }
+
+    /// Counters of records, of RDCA, and of sessions.
+    pub fn counters(&self) -> (CollectorCounters, SinkCounters, ResponderCounters) {
+        (self.counters, self.sink.counters(), self.responder.counters())
+    }
+}
+
+/// Refused names that wait for the owner.
+const MOST_USURPERS: usize = 16;

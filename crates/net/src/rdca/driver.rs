@@ -1,0 +1,290 @@
+//! The machines over a socket. Each driver is one task and owns nothing: its owner keeps the
+//! machine in a `RefCell`, for reports and reloads.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_core::rdca::{Outcome, WriteError};
+use anabranch_core::time::Instant;
+use anabranch_secure::datagram::Proof;
+use bytes::Bytes;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::collector::{Collector, Item, Mark, Taken, What};
+use super::sense::{Sense, SenseEvent};
+use crate::clock::Clock;
+use crate::timer::Timer;
+
+/// Datagrams of one direction in a row, so that neither direction starves the other.
+const ROUND: usize = 64;
+/// Receive buffer that a socket asks the kernel for, in bytes. The kernel grants at most
+/// `net.core.rmem_max`.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// Length of the longest datagram.
+const LONGEST: usize = 1 << 16;
+
+/// Binds the socket of a sink or a sender.
+///
+/// # Errors
+/// The address is not available.
+pub async fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address).await?;
+    // Without the larger buffer, bursts are lost and requested again.
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+    Ok(socket)
+}
+
+/// A record to send: its time of creation in milliseconds since 1970, and its payload.
+pub type Created = (u64, Bytes);
+
+/// Runs a sender until its stream is closed. Records come from `records`, whose end closes the
+/// stream. `tell` gets the events.
+///
+/// # Errors
+/// The kernel provides no timer, or the socket cannot be read.
+pub async fn run_sense<P: Proof>(
+    (socket, to): (&UdpSocket, SocketAddr),
+    clock: &Clock,
+    sense: &RefCell<Sense<P>>,
+    records: &mut Receiver<Created>,
+    mut tell: impl FnMut(SenseEvent),
+) -> io::Result<Outcome> {
+    let timer = Timer::new()?;
+    let mut buffer = vec![0; LONGEST];
+    let mut feed = Feed { waiting: None, is_full: false, out: Vec::new() };
+    let mut is_closing = false;
+    sense.borrow_mut().open(clock.now());
+    loop {
+        let turn = feed.turn(clock.now(), &mut sense.borrow_mut(), (socket, to), &mut tell);
+        let next = match turn {
+            Turn::Until(next) => next,
+            Turn::Ended(outcome) => return Ok(outcome),
+        };
+        tokio::select! {
+            biased;
+            ready = socket.readable() => {
+                ready?;
+                for _ in 0..ROUND {
+                    match socket.try_recv_from(&mut buffer) {
+                        Ok((n, from)) if is_same(from, to) => {
+                            sense.borrow_mut().handle_datagram(clock.now(), &buffer[..n]);
+                        }
+                        // Of another host.
+                        Ok(_) => {}
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                        // A report of an earlier send.
+                        Err(_) => {}
+                    }
+                }
+            }
+            record = records.recv(), if feed.waiting.is_none() && !is_closing => match record {
+                Some(record) => feed.waiting = Some(record),
+                None => {
+                    is_closing = true;
+                    sense.borrow_mut().close(clock.now());
+                }
+            },
+            () = timer.until(next, clock) => {}
+        }
+    }
+}
+
+/// The record on its way from the application to the sender.
+struct Feed {
+    waiting: Option<Created>,
+    /// Whether the record has found the queue full and waits for `Writable`.
+    is_full: bool,
+    out: Vec<u8>,
+}
+
+/// What follows a turn of the sender.
+enum Turn {
+    Until(Option<Instant>),
+    Ended(Outcome),
+}
+
+impl Feed {
+    fn turn<P: Proof>(
+        &mut self,
+        now: Instant,
+        machine: &mut Sense<P>,
+        (socket, to): (&UdpSocket, SocketAddr),
+        tell: &mut impl FnMut(SenseEvent),
+    ) -> Turn {
+        if machine.next_timeout().is_some_and(|at| at <= now) {
+            machine.handle_timeout(now);
+        }
+        if !self.is_full
+            && machine.next_write() <= now
+            && let Some((created, payload)) = self.waiting.take()
+        {
+            self.is_full = machine.write(now, created, payload.clone()) == Err(WriteError::Full);
+            self.waiting = self.is_full.then_some((created, payload));
+        }
+        for _ in 0..ROUND {
+            if !machine.poll_transmit(now, &mut self.out) {
+                break;
+            }
+            // A full socket buffer or a missing route is a loss, which RDCA repairs.
+            let _ = socket.try_send_to(&self.out, to);
+        }
+        let mut outcome = None;
+        while let Some(event) = machine.poll_event() {
+            match &event {
+                SenseEvent::Writable => self.is_full = false,
+                SenseEvent::Closed { outcome: how, .. } => outcome = Some(*how),
+                SenseEvent::Connected | SenseEvent::Confirmed { .. } => {}
+            }
+            tell(event);
+        }
+        if let Some(outcome) = outcome {
+            // After an abort, the last message is a reset.
+            while machine.poll_transmit(now, &mut self.out) {
+                let _ = socket.try_send_to(&self.out, to);
+            }
+            return Turn::Ended(outcome);
+        }
+        let may_write = (self.waiting.is_some() && !self.is_full).then(|| machine.next_write());
+        Turn::Until(machine.next_timeout().into_iter().chain(may_write).min())
+    }
+}
+
+/// Whether two addresses are of the same host and port.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
+}
+
+/// The sink's end of the way to the output.
+#[derive(Debug)]
+pub struct Outlet {
+    taken: UnboundedSender<Taken>,
+    stored: UnboundedReceiver<Vec<Mark>>,
+    backlog: Arc<AtomicUsize>,
+    limit: usize,
+}
+
+/// The output's end of the way from the sink.
+#[derive(Debug)]
+pub struct Intake {
+    taken: UnboundedReceiver<Taken>,
+    stored: UnboundedSender<Vec<Mark>>,
+    backlog: Arc<AtomicUsize>,
+}
+
+/// Connects a sink and an output. While more than `limit` bytes wait for the output, the sink takes
+/// no packets.
+pub fn outlet(limit: usize) -> (Outlet, Intake) {
+    let ((taken, from_sink), (stored, from_output)) = (unbounded_channel(), unbounded_channel());
+    let backlog = Arc::new(AtomicUsize::new(0));
+    let intake = Intake { taken: from_sink, stored, backlog: Arc::clone(&backlog) };
+    (Outlet { taken, stored: from_output, backlog, limit }, intake)
+}
+
+impl Intake {
+    /// Waits for items, and returns all that have arrived, up to about a mebibyte. `None` when the
+    /// sink has ended. Call it from a thread of its own.
+    pub fn take(&mut self) -> Option<Taken> {
+        let first = self.taken.blocking_recv()?;
+        Some(self.more(first))
+    }
+
+    /// As [`Intake::take`], for a task.
+    pub async fn next(&mut self) -> Option<Taken> {
+        let first = self.taken.recv().await?;
+        Some(self.more(first))
+    }
+
+    fn more(&mut self, mut all: Taken) -> Taken {
+        let mut octets = weight(&all.items);
+        while octets < BATCH
+            && let Ok(more) = self.taken.try_recv()
+        {
+            octets += weight(&more.items);
+            all.items.extend(more.items);
+            all.marks.extend(more.marks);
+        }
+        all
+    }
+
+    /// Reports that the output has all items of `taken`, and the state their numbers.
+    pub fn stored(&self, taken: Taken) {
+        self.backlog.fetch_sub(weight(&taken.items), Ordering::Relaxed);
+        // A sink that has ended confirms nothing any more; the sender repeats.
+        let _ = self.stored.send(taken.marks);
+    }
+}
+
+/// Bytes that the output handles at once.
+const BATCH: usize = 1 << 20;
+
+/// Bytes that items occupy, roughly.
+fn weight(items: &[Item]) -> usize {
+    let of = |item: &Item| match &item.what {
+        What::Record { payload, .. } => payload.len(),
+        What::Lost { .. } | What::Ended(_) => 0,
+    };
+    items.iter().map(|item| size_of::<Item>() + of(item)).sum()
+}
+
+/// Runs a sink until its output ends. `each` is called after each round, for reports.
+///
+/// # Errors
+/// The kernel provides no timer, or the socket cannot be read.
+pub async fn run_sink(
+    socket: &UdpSocket,
+    clock: &Clock,
+    collector: &RefCell<Collector>,
+    mut outlet: Outlet,
+    mut each: impl FnMut(Instant, &mut Collector),
+) -> io::Result<()> {
+    let timer = Timer::new()?;
+    let (mut buffer, mut out) = (vec![0; LONGEST], Vec::new());
+    loop {
+        let now = clock.now();
+        let next = {
+            let mut machine = collector.borrow_mut();
+            if machine.next_timeout().is_some_and(|at| at <= now) {
+                machine.handle_timeout(now);
+            }
+            while let Some(to) = machine.poll_transmit(now, &mut out) {
+                let _ = socket.try_send_to(&out, to);
+            }
+            if let Some(taken) = machine.take() {
+                outlet.backlog.fetch_add(weight(&taken.items), Ordering::Relaxed);
+                if outlet.taken.send(taken).is_err() {
+                    return Ok(());
+                }
+            }
+            machine.set_full(outlet.backlog.load(Ordering::Relaxed) > outlet.limit);
+            each(now, &mut machine);
+            machine.next_timeout()
+        };
+        tokio::select! {
+            biased;
+            stored = outlet.stored.recv() => {
+                let Some(mut marks) = stored else { return Ok(()) };
+                while let Ok(more) = outlet.stored.try_recv() {
+                    marks.extend(more);
+                }
+                let mut machine = collector.borrow_mut();
+                marks.into_iter().for_each(|mark| machine.stored(now, mark));
+            }
+            ready = socket.readable() => {
+                ready?;
+                let (mut machine, now) = (collector.borrow_mut(), clock.now());
+                for _ in 0..ROUND {
+                    match socket.try_recv_from(&mut buffer) {
+                        Ok((n, from)) => machine.handle_datagram(now, from, &buffer[..n]),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                        Err(_) => {}
+                    }
+                }
+            }
+            () = timer.until(next, clock) => {}
+        }
+    }
+}
