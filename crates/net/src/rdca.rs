@@ -12,7 +12,7 @@ mod record;
 mod sense;
 
 pub use self::collector::{Collector, CollectorCounters, Item, Mark, Taken, What, Why};
-pub use self::driver::{Created, Intake, Outlet, bind, outlet, run_sense, run_sink};
+pub use self::driver::{Created, Intake, Outlet, bind, outlet, run_sense, run_sink, unix_millis};
 pub use self::ledger::{Ledger, Runs, Source};
 pub use self::record::{RECORD_HEADER, Record};
 pub use self::sense::{Sense, SenseEvent};

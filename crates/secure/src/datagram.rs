@@ -20,6 +20,8 @@ mod window;
 
 pub use self::initiator::{Initiator, InitiatorCounters};
 pub use self::name::{BadName, Name};
+#[cfg(feature = "std")]
+pub use self::proof::{AnyBegun, AnyProof};
 pub use self::proof::{Clear, Forward, Handshake, Known, Proof, Shared};
 #[cfg(feature = "std")]
 pub use self::responder::{Accepts, Credential, PeerNumber, Received, Refusal, Responder, ResponderCounters};

@@ -28,6 +28,8 @@ pub struct Item {
     pub run: u64,
     /// Number of the next record after this item.
     pub next: u64,
+    /// When the sink received it, in milliseconds since 1970.
+    pub received: u64,
     /// The content.
     pub what: What,
 }
@@ -216,7 +218,16 @@ impl Collector {
         let source = peer.source.clone();
         (peer.run, peer.has_gone) = (run, false);
         if let Some((old, next, false)) = newest {
-            self.push(id, Item { source: source.clone(), run: old, next, what: What::Ended(Why::Restarted) });
+            self.push(
+                id,
+                Item {
+                    source: source.clone(),
+                    run: old,
+                    next,
+                    received: 0,
+                    what: What::Ended(Why::Restarted),
+                },
+            );
         }
         let next = self.ledger.next(&source, run);
         self.ledger.advance(&source, run, next, false);
@@ -259,13 +270,13 @@ impl Collector {
         if number > expected {
             self.counters.lost += number - expected;
             let what = What::Lost { from: expected };
-            self.push(id, Item { source: source.clone(), run, next: number, what });
+            self.push(id, Item { source: source.clone(), run, next: number, received: 0, what });
         }
         let next = number + 1;
         self.ledger.advance(&source, run, next, false);
         self.counters.records += 1;
         let what = What::Record { created: record.created, payload: record.payload };
-        self.push(id, Item { source, run, next, what });
+        self.push(id, Item { source, run, next, received: 0, what });
     }
 
     fn touch(&mut self, id: PeerId) {
@@ -289,11 +300,12 @@ impl Collector {
         let (source, run) = (peer.source.clone(), peer.run);
         let next = self.ledger.next(&source, run);
         self.ledger.advance(&source, run, next, why != Why::Silent);
-        self.push(id, Item { source, run, next, what: What::Ended(why) });
+        self.push(id, Item { source, run, next, received: 0, what: What::Ended(why) });
     }
 
     /// Takes the items since the last call, with the marks to return when they are stored.
-    pub fn take(&mut self) -> Option<Taken> {
+    /// `received` is the time of day in milliseconds since 1970.
+    pub fn take(&mut self, received: u64) -> Option<Taken> {
         if self.touched.is_empty() {
             return None;
         }
@@ -304,6 +316,7 @@ impl Collector {
             }
             marks.extend(self.sink.mark(id).map(|mark| Mark { peer: PeerNumber(id.0), mark }));
         }
+        self.items.iter_mut().for_each(|item| item.received = received);
         Some(Taken { items: std::mem::take(&mut self.items), marks })
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_
 
 use super::collector::{Collector, Item, Mark, Taken, What};
 use super::sense::{Sense, SenseEvent};
-use crate::clock::Clock;
+use crate::clock::{Clock, unix_time};
 use crate::timer::Timer;
 
 /// Datagrams of one direction in a row, so that neither direction starves the other.
@@ -153,6 +153,11 @@ impl Feed {
     }
 }
 
+/// The time of day in milliseconds since 1970.
+pub fn unix_millis() -> u64 {
+    u64::try_from(unix_time().as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Whether two addresses are of the same host and port.
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
@@ -253,7 +258,7 @@ pub async fn run_sink(
             while let Some(to) = machine.poll_transmit(now, &mut out) {
                 let _ = socket.try_send_to(&out, to);
             }
-            if let Some(taken) = machine.take() {
+            if let Some(taken) = machine.take(unix_millis()) {
                 outlet.backlog.fetch_add(weight(&taken.items), Ordering::Relaxed);
                 if outlet.taken.send(taken).is_err() {
                     return Ok(());

@@ -1,5 +1,7 @@
 //! The patterns of the handshake.
 
+#[cfg(feature = "std")]
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::session::Keys;
@@ -246,6 +248,66 @@ impl Handshake {
 impl core::fmt::Debug for Handshake {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Handshake")
+    }
+}
+
+/// The pattern that an operator has chosen, known at run time only.
+#[cfg(feature = "std")]
+#[derive(Clone, Debug)]
+pub enum AnyProof {
+    /// Pattern 0.
+    Clear,
+    /// Pattern 1.
+    Known(Known),
+    /// Pattern 2.
+    Shared(Shared),
+    /// Pattern 3.
+    Forward(Forward),
+}
+
+/// State of [`AnyProof`] between HELLO and WELCOME.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub enum AnyBegun {
+    /// Of pattern 0.
+    Clear,
+    /// Of pattern 2.
+    Shared([u8; KEY]),
+    /// Of the patterns 1 and 3.
+    Noise(Box<Handshake>),
+}
+
+#[cfg(feature = "std")]
+impl Proof for AnyProof {
+    type Begun = AnyBegun;
+
+    fn pattern(&self) -> u8 {
+        match self {
+            Self::Clear => pattern::CLEAR,
+            Self::Known(proof) => proof.pattern(),
+            Self::Shared(proof) => proof.pattern(),
+            Self::Forward(proof) => proof.pattern(),
+        }
+    }
+
+    fn begin(&self, greeting: &[u8], entropy: Entropy, hello: &mut Vec<u8>) -> Result<AnyBegun, NoEntropy> {
+        let noise = |begun| AnyBegun::Noise(Box::new(begun));
+        match self {
+            Self::Clear => Clear.begin(greeting, entropy, hello).map(|()| AnyBegun::Clear),
+            Self::Known(proof) => proof.begin(greeting, entropy, hello).map(noise),
+            Self::Shared(proof) => proof.begin(greeting, entropy, hello).map(AnyBegun::Shared),
+            Self::Forward(proof) => proof.begin(greeting, entropy, hello).map(noise),
+        }
+    }
+
+    fn finish(&self, begun: &AnyBegun, welcome: &[u8]) -> Option<(u32, Option<Keys>)> {
+        match (self, begun) {
+            (Self::Clear, AnyBegun::Clear) => Clear.finish(&(), welcome),
+            (Self::Known(proof), AnyBegun::Noise(begun)) => proof.finish(begun, welcome),
+            (Self::Shared(proof), AnyBegun::Shared(digest)) => proof.finish(digest, welcome),
+            (Self::Forward(proof), AnyBegun::Noise(begun)) => proof.finish(begun, welcome),
+            _ => None,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::DRAWN;
 use super::world::{Keys, Output, World};
 
 /// Number of schedules; `ANABRANCH_SENSE_RUNS` sets another one.
-const RUNS: u64 = 60;
+const RUNS: u64 = 150;
 
 fn given(name: &str, otherwise: u64) -> u64 {
     let text = env::var(format!("ANABRANCH_SENSE_{name}")).ok();

@@ -8,7 +8,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_net::rdca::{
     Collector, Item, Ledger, Sense, SenseEvent, Taken, What, Why, sender_config, sink_config,
 };
-use anabranch_secure::datagram::{Accepts, Clear, Forward, Known, Proof, Shared};
+use anabranch_secure::datagram::{Accepts, AnyProof, Forward, Known, Shared};
 use anabranch_secure::{SecretKey, SharedKey};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
@@ -41,28 +41,9 @@ fn shared() -> SharedKey {
     SharedKey::from_octets([9; 32])
 }
 
-/// One sense of four types.
-enum Machine {
-    Clear(Sense<Clear>),
-    Known(Sense<Known>),
-    Shared(Sense<Shared>),
-    Forward(Sense<Forward>),
-}
-
-macro_rules! each {
-    ($machine:expr, $sense:ident => $then:expr) => {
-        match $machine {
-            Machine::Clear($sense) => $then,
-            Machine::Known($sense) => $then,
-            Machine::Shared($sense) => $then,
-            Machine::Forward($sense) => $then,
-        }
-    };
-}
-
 /// A process that sends.
 pub(super) struct Host {
-    machine: Machine,
+    machine: Sense<AnyProof>,
     name: String,
     /// Changes with each start.
     pub run: u64,
@@ -115,20 +96,14 @@ fn accepts(keys: Keys) -> Accepts {
     }
 }
 
-fn machine(keys: Keys, name: &str, run: u64, at: usize) -> Machine {
-    fn new<P: Proof>(proof: P, name: &str, run: u64) -> Sense<P> {
-        let name = name.parse().unwrap();
-        Sense::new(sender_config(200, 16), proof, (&name, run), None, entropy)
-    }
-    match keys {
-        Keys::Clear => Machine::Clear(new(Clear, name, run)),
-        Keys::Known => {
-            let known = Known { own: secret(at as u8 + 2), sink: secret(1).public() };
-            Machine::Known(new(known, name, run))
-        }
-        Keys::Shared => Machine::Shared(new(Shared(shared()), name, run)),
-        Keys::Forward => Machine::Forward(new(Forward(shared()), name, run)),
-    }
+fn machine(keys: Keys, name: &str, run: u64, at: usize) -> Sense<AnyProof> {
+    let proof = match keys {
+        Keys::Clear => AnyProof::Clear,
+        Keys::Known => AnyProof::Known(Known { own: secret(at as u8 + 2), sink: secret(1).public() }),
+        Keys::Shared => AnyProof::Shared(Shared(shared())),
+        Keys::Forward => AnyProof::Forward(Forward(shared())),
+    };
+    Sense::new(sender_config(200, 16), proof, (&name.parse().unwrap(), run), None, entropy)
 }
 
 impl World {
@@ -179,7 +154,7 @@ impl World {
 
     fn open(&mut self, at: usize) {
         let now = self.now + self.hosts[at].ahead;
-        each!(&mut self.hosts[at].machine, sense => sense.open(now));
+        self.hosts[at].machine.open(now);
     }
 
     /// Kills a sender and starts it again; the records that it has accepted are gone with it.
@@ -232,7 +207,7 @@ impl World {
                 if host.closed.is_none() && host.left > 0 {
                     next = next.min(host.next);
                 }
-                let timeout = each!(&host.machine, sense => sense.next_timeout());
+                let timeout = host.machine.next_timeout();
                 next = timeout.map_or(next, |at| next.min(here(at, host.ahead)));
             }
             let timeout = self.sink.next_timeout();
@@ -249,7 +224,7 @@ impl World {
                     self.sink.handle_datagram(self.now + self.sink_ahead, from, &datagram);
                 } else if from == self.hosts[at].address {
                     let now = self.now + self.hosts[at].ahead;
-                    each!(&mut self.hosts[at].machine, sense => sense.handle_datagram(now, &datagram));
+                    self.hosts[at].machine.handle_datagram(now, &datagram);
                 }
             }
         }
@@ -261,7 +236,8 @@ impl World {
             let now = self.now + host.ahead;
             let mut out = Vec::new();
             let mut sent = Vec::new();
-            each!(&mut host.machine, sense => {
+            {
+                let sense = &mut host.machine;
                 if sense.next_timeout().is_some_and(|at| at <= now) {
                     sense.handle_timeout(now);
                 }
@@ -286,7 +262,7 @@ impl World {
                         host.closed = Some(outcome);
                     }
                 }
-            });
+            }
             // A new process has nothing left to send when its predecessor was killed at the end.
             if host.left == 0 && host.closed.is_none() && !host.accepted.contains_key(&host.run) {
                 host.closed = Some(Outcome::Complete);
@@ -306,7 +282,7 @@ impl World {
             self.noted = self.items.len();
             taken.marks.into_iter().for_each(|mark| self.sink.stored(now, mark));
         }
-        if let Some(taken) = self.sink.take() {
+        if let Some(taken) = self.sink.take(0) {
             let wait = Duration::from_millis(self.prng.below(40));
             let last = self.writing.back().map_or(self.now, |(at, _)| *at);
             self.writing.push_back((last.max(self.now + wait), taken));
