@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::{config, gateway, key, manifest, node};
+use anabranch_deploy::{config, gateway, key, manifest, node, sense, sink};
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -65,6 +65,10 @@ pub enum Command {
     Gateway(gateway::Arguments),
     /// Receive files from senders, through gateways
     Node(node::Arguments),
+    /// Send records to a sink, as one of many sensors
+    Sense(sense::Arguments),
+    /// Collect records from many sensors
+    Sink(sink::Arguments),
     /// Make keys for senders, gateways and nodes, and sign files
     #[command(subcommand)]
     Key(key::Command),
@@ -93,6 +97,8 @@ impl Command {
             Self::Push(arguments) => push::main(&arguments),
             Self::Gateway(arguments) => gateway::main(arguments),
             Self::Node(arguments) => node::main(arguments),
+            Self::Sense(arguments) => sense::main(arguments),
+            Self::Sink(arguments) => sink::main(arguments),
             Self::Key(command) => key::main(&command),
             Self::Manifest(command) => manifest::main(&command),
             Self::Run(arguments) => run::main(&arguments, policies),

@@ -19,8 +19,18 @@ use toml::de::DeValue;
 use crate::error::Error;
 
 /// Commands that accept `--config`, and the programs that consist of one of these commands.
-const CONFIGURABLE: [&str; 6] =
-    ["node", "gateway", "push", "anabranch-node", "anabranch-gateway", "anabranch-push"];
+const CONFIGURABLE: [&str; 10] = [
+    "node",
+    "gateway",
+    "push",
+    "sense",
+    "sink",
+    "anabranch-node",
+    "anabranch-gateway",
+    "anabranch-push",
+    "anabranch-sense",
+    "anabranch-sink",
+];
 /// Name of the option for the file.
 const CONFIG: &str = "config";
 /// Options that are not allowed in a file.

@@ -1,8 +1,9 @@
-//! The deployed programs of SET: `gateway`, `node`, `push` and `key`, each as clap options and a
-//! function.
+//! The deployed programs: `gateway`, `node` and `push` of SET, `sense` and `sink` of RDCA, and
+//! `key`, each as clap options and a function.
 //!
-//! `anabranch` contains all of them beside the simulator. `anabranch-gateway`, `anabranch-node` and
-//! `anabranch-push` are small programs with one command each, without simulator and experiments.
+//! `anabranch` contains all of them beside the simulator. `anabranch-gateway`, `anabranch-node`,
+//! `anabranch-push`, `anabranch-sense` and `anabranch-sink` are small programs with one command
+//! each, without simulator and experiments.
 //!
 //! The library also holds what every program of this workspace shares: [`error`] (messages, hints,
 //! exit codes), [`output`] (standard output), [`files`] (files that are there whole or not at all),
@@ -32,7 +33,9 @@ pub mod node;
 pub mod output;
 pub mod programs;
 pub mod push;
+pub mod sense;
 pub mod service;
+pub mod sink;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

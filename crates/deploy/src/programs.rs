@@ -6,7 +6,7 @@
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 
 use crate::error::Error;
-use crate::{config, gateway, key, manifest, node, push};
+use crate::{config, gateway, key, manifest, node, push, sense, sink};
 
 /// The program `anabranch-gateway`.
 #[must_use]
@@ -30,6 +30,18 @@ pub fn push() -> Command {
     let program = definition::<push::Arguments>(NAME, "Deliver a file to a node through several gateways");
     // Without a simulator there is no other destination.
     program.mut_subcommand(NAME, |command| command.mut_arg("to", |to| to.required(true)))
+}
+
+/// The program `anabranch-sense`.
+#[must_use]
+pub fn sense() -> Command {
+    definition::<sense::Arguments>("anabranch-sense", "Send records to a sink, as one of many sensors")
+}
+
+/// The program `anabranch-sink`.
+#[must_use]
+pub fn sink() -> Command {
+    definition::<sink::Arguments>("anabranch-sink", "Collect records from many sensors")
 }
 
 /// The program `anabranch-key`: make keys of senders, gateways and nodes, and sign files and
@@ -72,7 +84,8 @@ impl Key {
 #[must_use]
 pub fn all() -> Vec<Command> {
     let alone = |program: Command| program.get_subcommands().next().expect("it has one").clone();
-    vec![alone(gateway()), alone(node()), alone(push()), Key::command()]
+    let alone = [gateway(), node(), push(), sense(), sink()].map(alone);
+    alone.into_iter().chain([Key::command()]).collect()
 }
 
 /// The definition of a program `name` that is one command with the options of `A`.

@@ -1,0 +1,207 @@
+//! Publishing to an MQTT broker with QoS 1.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anabranch_net::rdca::Item;
+use rumqttc::{AsyncClient, Event, EventLoop, MqttOptions, Outgoing, Packet, QoS};
+
+use super::line;
+use crate::log::Entry;
+
+/// Messages that wait for the broker's acknowledgement.
+const IN_FLIGHT: u16 = 100;
+/// Length limit of a message: a record of 64 KiB, of which each byte may take six in JSON.
+const LONGEST: usize = 1 << 20;
+/// Pause before a new connection, which doubles up to the longest.
+const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A broker and a topic: `mqtt://[USER:PASSWORD@]HOST[:PORT]/TOPIC`.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Broker {
+    host: String,
+    port: u16,
+    login: Option<(String, String)>,
+    topic: String,
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "mqtt://{}:{}/{}", self.host, self.port, self.topic)
+    }
+}
+
+impl FromStr for Broker {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected mqtt://[USER:PASSWORD@]HOST[:PORT]/TOPIC";
+        if text.starts_with("mqtts://") {
+            return Err("TLS is not supported; use a tunnel to the broker's host".to_owned());
+        }
+        let rest = text.strip_prefix("mqtt://").ok_or(expected)?;
+        let (place, topic) = rest.split_once('/').ok_or(expected)?;
+        let (login, place) = place.rsplit_once('@').map_or((None, place), |(login, at)| (Some(login), at));
+        let login = login.map(|login| login.split_once(':').unwrap_or((login, "")));
+        let (host, port) = match place.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']').ok_or(expected)?;
+                (host, if port.is_empty() { None } else { Some(port.strip_prefix(':').ok_or(expected)?) })
+            }
+            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+        };
+        let port =
+            port.map_or(Ok(1883), |port| port.parse().map_err(|_| format!("`{port}` is not a port")))?;
+        let topic = topic.trim_end_matches('/');
+        if host.is_empty() || topic.is_empty() {
+            return Err(expected.to_owned());
+        }
+        if topic.contains(['+', '#', '\0']) {
+            return Err(format!("`{topic}` is not a topic: `+` and `#` are for subscribers"));
+        }
+        let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
+        Ok(Self { host: host.to_owned(), port, login, topic: topic.to_owned() })
+    }
+}
+
+/// A connection to the broker, which is made again when it breaks.
+pub(super) struct Session<'b> {
+    broker: &'b Broker,
+    client: AsyncClient,
+    events: EventLoop,
+    pause: Duration,
+    is_broken: bool,
+}
+
+impl<'b> Session<'b> {
+    pub(super) fn new(broker: &'b Broker) -> Self {
+        let (client, events) = connect(broker);
+        Self { broker, client, events, pause: PAUSE, is_broken: false }
+    }
+
+    /// Keeps the connection alive until `work` is done.
+    pub(super) async fn idle_until<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                event = self.events.poll() => if let Err(error) = event {
+                    let pause = self.broke(&error);
+                    tokio::select! {
+                        done = &mut work => return done,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                } else {
+                    self.is_well();
+                },
+            }
+        }
+    }
+
+    /// Publishes items, and returns when the broker has acknowledged all. While the broker is away
+    /// it waits; what was not acknowledged is published again.
+    pub(super) async fn publish(&mut self, items: &[Item]) {
+        let mut left: VecDeque<&Item> = items.iter().collect();
+        // Messages in the order of publishing, and those with a packet id that wait for PUBACK.
+        let mut given: VecDeque<&Item> = VecDeque::new();
+        let mut sent: BTreeMap<u16, &Item> = BTreeMap::new();
+        while !(left.is_empty() && given.is_empty() && sent.is_empty()) {
+            while given.len() + sent.len() < usize::from(IN_FLIGHT)
+                && let Some(item) = left.pop_front()
+            {
+                let topic = format!("{}/{}", self.broker.topic, item.source.name);
+                let mut payload = Vec::new();
+                line::write(item, &mut payload);
+                payload.pop();
+                // The channel has room for all messages in flight.
+                if self.client.try_publish(topic, QoS::AtLeastOnce, false, payload).is_err() {
+                    left.push_front(item);
+                    break;
+                }
+                given.push_back(item);
+            }
+            match self.events.poll().await {
+                Ok(Event::Outgoing(Outgoing::Publish(id))) => {
+                    if let Some(item) = given.pop_front() {
+                        sent.insert(id, item);
+                    }
+                }
+                Ok(Event::Incoming(Packet::PubAck(ack))) => {
+                    sent.remove(&ack.pkid);
+                    self.is_well();
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let pause = self.broke(&error);
+                    // A new connection knows nothing of the messages of the old one.
+                    let again = sent.into_values().chain(given).chain(left);
+                    left = again.collect();
+                    (given, sent) = (VecDeque::new(), BTreeMap::new());
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    fn is_well(&mut self) {
+        self.pause = PAUSE;
+        if std::mem::take(&mut self.is_broken) {
+            Entry::info("broker", format!("{:?} is back", self.broker)).write();
+        }
+    }
+
+    /// Replaces the connection. Returns the time to wait before it is used.
+    fn broke(&mut self, error: &rumqttc::ConnectionError) -> Duration {
+        if !std::mem::replace(&mut self.is_broken, true) {
+            let message = format!("no connection to {:?}: {error}; records wait", self.broker);
+            Entry::warning("broker", message).write();
+        }
+        (self.client, self.events) = connect(self.broker);
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
+fn connect(broker: &Broker) -> (AsyncClient, EventLoop) {
+    let id = format!("anabranch-sink-{}", std::process::id());
+    let mut options = MqttOptions::new(id, broker.host.clone(), broker.port);
+    options.set_inflight(IN_FLIGHT).set_max_packet_size(LONGEST, LONGEST);
+    if let Some((user, password)) = &broker.login {
+        options.set_credentials(user, password);
+    }
+    AsyncClient::new(options, 2 * usize::from(IN_FLIGHT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_is_a_host_and_a_topic() {
+        let shown = |text: &str| text.parse::<Broker>().map(|broker| format!("{broker:?}"));
+        for (text, broker) in [
+            ("mqtt://host/a/b", "mqtt://host:1883/a/b"),
+            ("mqtt://u:p@w@[fd00::1]:1884/a/", "mqtt://fd00::1:1884/a"),
+            ("mqtt://10.0.0.1:7/a", "mqtt://10.0.0.1:7/a"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Ok(broker));
+        }
+        for text in [
+            "host/a",
+            "mqtt://host",
+            "mqtt://host/",
+            "mqtt:///a",
+            "mqtt://h:x/a",
+            "mqtt://h/a/#",
+            "mqtts://h/a",
+        ] {
+            assert!(shown(text).is_err(), "{text}");
+        }
+        let broker: Broker = "mqtt://u:p@w@h/a".parse().unwrap();
+        assert_eq!(broker.login, Some(("u".to_owned(), "p@w".to_owned())));
+    }
+}
