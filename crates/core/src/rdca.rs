@@ -40,8 +40,8 @@ mod trip;
 
 pub use anabranch_wire::rdca::{Header, Incarnation, Message, Piece, Range, RefuseReason, Seq, StreamId};
 pub use config::{
-    Acceleration, AfterNotice, Caution, Config, Confirmation, Drain, Growth, Guard, HandshakeRtt, Notice,
-    ReceiveRate, Release, Restart, Retention, RttSource, SenderConfig, ShareReport, SinkConfig,
+    Acceleration, AfterNotice, Caution, Config, Confirmation, Drain, Growth, Guard, HandshakeRtt, LossCredit,
+    Notice, ReceiveRate, Release, Restart, Retention, RttSource, SenderConfig, ShareReport, SinkConfig,
     SnackReaction, SnackRepeat, Standby, Standing, StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;

@@ -17,7 +17,7 @@ pub use self::ledger::{Ledger, Runs, Source};
 pub use self::record::{RECORD_HEADER, Record};
 pub use self::sense::{Sense, SenseEvent};
 
-use anabranch_core::rdca::{Confirmation, Release, Restart, SenderConfig, SinkConfig};
+use anabranch_core::rdca::{Confirmation, LossCredit, Release, Restart, SenderConfig, SinkConfig};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::datagram::OVERHEAD;
 
@@ -40,6 +40,11 @@ pub fn sender_config(datagram: u16, packets: u16) -> SenderConfig {
         probe_tries: u8::MAX,
         // A link that returns is noticed within this time.
         longest_wait: Duration::from_secs(2),
+        // The session has just proved that the sink answers.
+        request_wait: Duration::from_millis(300),
+        // From 100 packets a second on, 1,000 more with each second.
+        start_rtt: Duration::from_millis(20),
+        start_every: Duration::from_millis(50),
         ..SenderConfig::default()
     }
 }
@@ -50,6 +55,9 @@ pub fn sink_config(senders: usize, held_packets: usize) -> SinkConfig {
         senders,
         held_packets,
         reorder_packets: 1024,
+        // Channels may lose a fifth of all packets.
+        lossy: 300,
+        credit: LossCredit::Calm,
         confirmation: Confirmation::Stored,
         ..SinkConfig::default()
     }

@@ -58,6 +58,10 @@ pub struct SenderConfig {
     pub start_window: u16,
     /// Interval in which the window of the start phase grows by one packet: 0.4 s (section 3.3.1).
     pub start_every: Duration,
+    /// Least round-trip time that the start phase assumes. Over a wire of 0.2 ms, two packets per
+    /// round trip are 10,000 packets a second before the first is answered. Zero by default and in
+    /// the paper.
+    pub start_rtt: Duration,
     /// Spacing of the packets of a window in the start phase.
     pub start_pacing: StartPacing,
     /// Whether rate and window grow while the application does not use them.
@@ -364,6 +368,7 @@ impl SenderConfig {
             handshake: HandshakeRtt::Sink,
             start_window: 2,
             start_every: Duration::from_millis(400),
+            start_rtt: Duration::ZERO,
             start_pacing: StartPacing::Burst,
             growth: Growth::Always,
             raise_step: 1,
@@ -423,6 +428,12 @@ pub struct SinkConfig {
     pub standing: Option<Standing>,
     /// How the receive rate is computed.
     pub receive_rate: ReceiveRate,
+    /// Losses above this share, in 1/1000, count as those of a full queue, although no packet waits:
+    /// a queue that is never empty looks like a longer path. 125; a channel that loses more needs a
+    /// higher limit.
+    pub lossy: u16,
+    /// Whether the reported rates contain the packets that the channel loses.
+    pub credit: LossCredit,
     /// Whether each message of the sink to a sender reports the fair share: the rate that the
     /// sender would have if all congested senders had the same rate.
     pub share: ShareReport,
@@ -507,6 +518,16 @@ pub enum ReceiveRate {
     /// the intervals between consecutive packets already are those of the path, so the share of
     /// losses must not reduce them again.
     Arrivals,
+}
+
+/// Whether the rates that a sink reports contain the packets that the channel loses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossCredit {
+    /// No: a sender that adopts the receive rate leaves the lost part of the capacity unused.
+    None,
+    /// Yes, as far as they were lost while no packet waited, and at most a third: the sender may
+    /// send as much as arrives at the lossy part of the path.
+    Calm,
 }
 
 /// Whether the sink reports the fair share to senders.
@@ -600,6 +621,8 @@ impl SinkConfig {
             collect: Duration::ZERO,
             standing: None,
             receive_rate: ReceiveRate::Intervals,
+            lossy: 125,
+            credit: LossCredit::None,
             share: ShareReport::Untold,
             guard: Guard::TwiceAverageRtt,
             after_notice: AfterNotice::Keep,

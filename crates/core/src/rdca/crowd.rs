@@ -24,9 +24,6 @@ const GOOD: Duration = Duration::from_secs(10);
 const MOST_OF_GAP: u32 = 3;
 /// A share of one.
 const WHOLE: u16 = 1 << 15;
-/// Losses above this share are those of a full queue, not of a channel. A queue that is never empty
-/// looks like a longer path, so delays alone do not show it.
-const LOSSY: u16 = WHOLE / 8;
 
 /// The packets of all senders.
 #[derive(Clone, Debug, Default)]
@@ -71,9 +68,9 @@ impl Crowd {
         self.lost -= self.lost / 64;
     }
 
-    /// Whether the packets of all senders wait or are lost.
-    pub(super) fn waits(&self) -> bool {
-        self.run >= RUN || self.lost > LOSSY
+    /// Whether the packets of all senders wait, or more than `lossy`/1000 of them are lost.
+    pub(super) fn waits(&self, lossy: u16) -> bool {
+        self.run >= RUN || u32::from(self.lost) * 1000 > u32::from(WHOLE) * u32::from(lossy)
     }
 
     /// The shortest recent queueing delay; zero if unknown.
@@ -82,11 +79,11 @@ impl Crowd {
     }
 
     /// Whether the senders must be notified now.
-    pub(super) fn is_due(&mut self, now: Instant) -> bool {
+    pub(super) fn is_due(&mut self, now: Instant, lossy: u16) -> bool {
         // Far fewer packets arrive than at the last notification: that share was too high, and the
         // guard time, measured through a full queue, is too long.
         let fell = self.run >= RUN && u64::from(self.arrivals.average()) * 3 > u64::from(self.then) * 4;
-        self.waits() && (now >= self.quiet || fell)
+        self.waits(lossy) && (now >= self.quiet || fell)
     }
 
     /// The level that senders share, in 1/1024 packets: senders above it are notified of the rate

@@ -77,7 +77,7 @@ impl RateControl {
         match self.state {
             State::Start { window, .. } => {
                 let octets = u128::from(window) * u128::from(packet(config)) * 1_000_000_000;
-                let rate = octets / u128::from(self.rtt.as_nanos().max(1));
+                let rate = octets / u128::from(self.rtt.max(config.start_rtt).as_nanos().max(1));
                 (rate.min(u128::from(MOST_RATE)) as u32).max(config.least_rate.max(1))
             }
             State::Controlled(Rise { rate, .. }) => rate,

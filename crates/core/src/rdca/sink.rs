@@ -150,7 +150,7 @@ impl Sink {
         if self.config.share == ShareReport::Told && self.shares.is_due(now) {
             self.count_shares(now);
         }
-        if self.config.share == ShareReport::Told && self.crowd.is_due(now) {
+        if self.config.share == ShareReport::Told && self.crowd.is_due(now, self.config.lossy) {
             self.share(now);
         }
         self.attend(now, slot);
@@ -190,7 +190,7 @@ impl Sink {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
-        let (share, waits) = (self.crowd.interval(now), self.crowd.waits());
+        let (share, waits) = (self.crowd.interval(now), self.crowd.waits(self.config.lossy));
         let crowd = share > 0;
         let share = if crowd { share } else { self.shares.interval() };
         let common = Common { share, crowd, waits: waits && self.config.share == ShareReport::Told };

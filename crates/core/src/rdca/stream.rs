@@ -5,7 +5,9 @@ use anabranch_wire::rdca::{
 };
 
 use super::arrivals::Arrivals;
-use super::config::{AfterNotice, Confirmation, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
+use super::config::{
+    AfterNotice, Confirmation, Guard, LossCredit, ReceiveRate, RttSource, SinkConfig, SnackRepeat,
+};
 use super::crowd::{Crowd, MOST_TOLERATED};
 use super::pieces::Pieces;
 use super::reorder::{Placed, Pool, Reorder};
@@ -38,6 +40,9 @@ pub(super) struct Stream {
     waiting: Duration,
     /// Number of consecutive packets with a long queueing delay.
     standing: u8,
+    /// The share of packets that were lost while no packet waited, in units of 1/[`WHOLE`]: an
+    /// average with a weight of 1/64.
+    lost: u16,
     /// The last time stamp and its arrival time.
     pub last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
@@ -92,6 +97,7 @@ impl Stream {
             average: None,
             waiting: Duration::ZERO,
             standing: 0,
+            lost: 0,
             last_stamp: (TimeStamp(0), Instant::ZERO),
             last_notice: None,
             since_notice: 0,
@@ -142,6 +148,12 @@ impl Stream {
                     crowd.missed(missed);
                 }
                 self.measure(now, config, crowd, (data, repeated));
+                if config.credit == LossCredit::Calm && !repeated && self.waiting < config.least_waiting {
+                    for _ in 0..missed.min(MOST_MISSED) {
+                        self.lost += (WHOLE - self.lost) / 64;
+                    }
+                    self.lost -= self.lost / 64;
+                }
             }
         }
         placed
@@ -297,6 +309,11 @@ impl Stream {
             Confirmation::Delivered => delivered,
             Confirmation::Stored => self.stored,
         };
+        // What arrives is that part of what was sent which the channel has not lost.
+        let credited = |interval: u32| {
+            let part = WHOLE - self.lost.min(WHOLE / 3);
+            (u64::from(interval) * u64::from(part) / u64::from(WHOLE)) as u32
+        };
         if next != delivered {
             self.awaited = delivered;
         }
@@ -304,9 +321,9 @@ impl Stream {
             stream: self.id,
             next,
             echo: TimeStamp(stamp.0.wrapping_add(since)),
-            interval,
+            interval: credited(interval),
             rtt: as_micros(self.rtt(config)),
-            share: common.share,
+            share: credited(common.share),
             delayed: common.waits || self.waiting >= tolerated,
             complete: self.is_complete() && next == delivered,
         }
@@ -378,6 +395,10 @@ impl Stream {
     }
 }
 
+/// A share of 1.
+const WHOLE: u16 = 1 << 15;
+/// Packets of one gap that count as lost at most: a long gap is an outage.
+const MOST_MISSED: u32 = 4;
 /// Receive intervals over which gaps are collected into one SNACK: a third of the default queue.
 const COLLECTED: u64 = 8;
 /// A shorter queueing delay is never reported as a delay.

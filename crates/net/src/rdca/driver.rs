@@ -35,6 +35,8 @@ pub async fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address).await?;
     // Without the larger buffer, bursts are lost and requested again.
     let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
+    // Before the first event of a socket, tokio takes it for full, and a datagram would be lost.
+    socket.writable().await?;
     Ok(socket)
 }
 

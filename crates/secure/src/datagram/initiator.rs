@@ -11,7 +11,7 @@ use super::{CHALLENGE, HEAD, HELLO_BODY, Name, VERSION, inner, kind, number};
 use crate::small::Entropy;
 
 /// Time until a HELLO is repeated; it doubles up to [`LONGEST_WAIT`].
-const WAIT: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// Time without an answer after which the sender begins a handshake, and least time between two.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -156,7 +156,7 @@ impl<P: Proof> Initiator<P> {
     pub fn handle(&mut self, now: Duration, datagram: &[u8], plain: &mut Vec<u8>) -> bool {
         plain.clear();
         match datagram.first() {
-            Some(&kind::COOKIE) => self.handle_cookie(datagram),
+            Some(&kind::COOKIE) => self.handle_cookie(now, datagram),
             Some(&kind::WELCOME) => self.handle_welcome(now, datagram),
             Some(&kind::UNKNOWN) => self.handle_unknown(now, datagram),
             Some(&kind::SEALED) => return self.handle_sealed(now, datagram, plain),
@@ -195,7 +195,7 @@ impl<P: Proof> Initiator<P> {
         self.calling.as_ref().map(|calling| calling.due)
     }
 
-    fn handle_cookie(&mut self, datagram: &[u8]) {
+    fn handle_cookie(&mut self, now: Duration, datagram: &[u8]) {
         let calling = self.calling.as_mut().filter(|calling| {
             calling.cookie == Cookie::Awaited
                 && datagram.len() == HELLO_BODY
@@ -206,6 +206,8 @@ impl<P: Proof> Initiator<P> {
             return;
         };
         calling.cookie = Cookie::Taken;
+        // The sink answers, so the next loss is repaired soon.
+        (calling.due, calling.wait) = (now + WAIT, 2 * WAIT);
         self.hello[HEAD..HELLO_BODY].copy_from_slice(&datagram[HEAD..]);
     }
 
