@@ -1,6 +1,7 @@
 //! All fuzz targets. A target is a function that panics if it finds a fault.
 
 mod aodv;
+mod datagram;
 mod event_log;
 mod ip_tcp;
 mod lowpan;
@@ -49,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },
     Target { name: "rdca_wire", run: rdca_wire::run, max_len: 512 },
     Target { name: "rdca_machines", run: rdca_machines::run, max_len: 4096 },
+    Target { name: "datagram", run: datagram::run, max_len: 4096 },
     Target { name: "sockbuf", run: sockbuf::run, max_len: 4096 },
     Target { name: "scenario", run: scenario::run, max_len: 4096 },
     Target { name: "event_log", run: event_log::run, max_len: 4096 },

@@ -52,6 +52,11 @@ fn aodv() {
 }
 
 #[test]
+fn datagram() {
+    short_run("datagram", 2_000);
+}
+
+#[test]
 fn tcp_input() {
     let landmarks = short_run("tcp_input", 4_000).landmarks;
     let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();

@@ -108,6 +108,12 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             expect_none(options)?;
             deployed_goodput()
         }
+        Some((name, options)) if name == "sense" => {
+            expect_none(options)?;
+            longer(&[], "anabranch-net", "rdca::faults", &[("ANABRANCH_SENSE_RUNS", 500)], &[])?;
+            let long = [("ANABRANCH_SENSE_KILLS", 60), ("ANABRANCH_SENSE_LONG", 1)];
+            longer(&[], "anabranch-deploy", "sense::", &long, &[])
+        }
         Some((name, options)) if name == "sweep" => sweep(options),
         Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),

@@ -42,7 +42,7 @@ pub use anabranch_wire::rdca::{Header, Incarnation, Message, Piece, Range, Refus
 pub use config::{
     Acceleration, AfterNotice, Caution, Config, Confirmation, Drain, Growth, Guard, HandshakeRtt, LossCredit,
     Notice, ReceiveRate, Release, Restart, Retention, RttSource, SenderConfig, ShareReport, SinkConfig,
-    SnackReaction, SnackRepeat, Standby, Standing, StartPacing, TrendTest, Withhold,
+    SnackReaction, SnackRepeat, Standby, Standing, StartEnds, StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;
 pub use sender::{Outcome, Sender, SenderCounters, SenderEvent, SenderInfo, WriteError};

@@ -165,6 +165,39 @@ const MORE: &[More] = &[
         see_also: &["anabranch-node", "anabranch-gateway"],
     },
     More {
+        page: "anabranch-sense",
+        files: &[(
+            "/etc/anabranch/sense.toml",
+            "The options of the unit anabranch-sense.service, which gives it to --config.",
+        )],
+        examples: &[(
+            "Send each line that a program prints:",
+            "measure | anabranch sense --to sink1 --key sensor.key --sink-key sink.pub",
+        )],
+        see_also: &["anabranch-sink"],
+    },
+    More {
+        page: "anabranch-sink",
+        files: &[
+            (
+                "/etc/anabranch/sink.toml",
+                "The options of the unit anabranch-sink.service, which gives it to --config.",
+            ),
+            ("/var/lib/anabranch-sink", "The state and the records of that unit."),
+        ],
+        examples: &[
+            (
+                "Collect records in a file:",
+                "anabranch sink --key sink.key --senders sensors.pub --out records.jsonl",
+            ),
+            (
+                "Publish them:",
+                "anabranch sink --key sink.key --senders sensors.pub --mqtt mqtt://localhost/site1",
+            ),
+        ],
+        see_also: &["anabranch-sense"],
+    },
+    More {
         page: "anabranch-completions",
         files: &[],
         examples: &[(

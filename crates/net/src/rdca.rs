@@ -17,7 +17,9 @@ pub use self::ledger::{Ledger, Runs, Source};
 pub use self::record::{RECORD_HEADER, Record};
 pub use self::sense::{Sense, SenseEvent};
 
-use anabranch_core::rdca::{Confirmation, LossCredit, Release, Restart, SenderConfig, SinkConfig};
+use anabranch_core::rdca::{
+    Acceleration, Confirmation, LossCredit, Release, Restart, SenderConfig, SinkConfig, StartEnds,
+};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::datagram::OVERHEAD;
 
@@ -45,6 +47,8 @@ pub fn sender_config(datagram: u16, packets: u16) -> SenderConfig {
         // From 100 packets a second on, 1,000 more with each second.
         start_rtt: Duration::from_millis(20),
         start_every: Duration::from_millis(50),
+        start_ends: StartEnds::Delay,
+        acceleration: Some(Acceleration { after: Duration::from_millis(250), doublings: 9, part: Some(16) }),
         ..SenderConfig::default()
     }
 }
@@ -55,6 +59,8 @@ pub fn sink_config(senders: usize, held_packets: usize) -> SinkConfig {
         senders,
         held_packets,
         reorder_packets: 1024,
+        // Hosts that share their processors delay packets by this much without a queue.
+        least_waiting: Duration::from_millis(50),
         // Channels may lose a fifth of all packets.
         lossy: 300,
         credit: LossCredit::Calm,

@@ -62,6 +62,8 @@ pub struct SenderConfig {
     /// round trip are 10,000 packets a second before the first is answered. Zero by default and in
     /// the paper.
     pub start_rtt: Duration,
+    /// What ends the start phase.
+    pub start_ends: StartEnds,
     /// Spacing of the packets of a window in the start phase.
     pub start_pacing: StartPacing,
     /// Whether rate and window grow while the application does not use them.
@@ -145,6 +147,16 @@ pub enum HandshakeRtt {
     /// The sink's clock: twice the trip time of the request (section 3.1). The clocks must be
     /// synchronised.
     Sink,
+}
+
+/// What ends the start phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartEnds {
+    /// The first SNACK or notification (section 3.3.1).
+    FirstSnack,
+    /// The first notification, or the first SNACK that reports waiting packets. A channel that
+    /// loses packets otherwise ends the phase before the rate has reached the path's.
+    Delay,
 }
 
 /// Spacing of packets in the start phase.
@@ -369,6 +381,7 @@ impl SenderConfig {
             start_window: 2,
             start_every: Duration::from_millis(400),
             start_rtt: Duration::ZERO,
+            start_ends: StartEnds::FirstSnack,
             start_pacing: StartPacing::Burst,
             growth: Growth::Always,
             raise_step: 1,

@@ -5,7 +5,7 @@ mod rise;
 
 use anabranch_wire::rdca::{MAX_DATA_HEADER, Report, Snack};
 
-use super::config::{Growth, Notice, SenderConfig, SnackReaction, StartPacing};
+use super::config::{Growth, Notice, SenderConfig, SnackReaction, StartEnds, StartPacing};
 use super::trip::{as_micros, micros};
 use crate::time::{Duration, Instant};
 use rise::Rise;
@@ -204,6 +204,7 @@ impl RateControl {
         let report = &snack.report;
         self.grow(now, config, !application_limited);
         match self.phase() {
+            Phase::Start if config.start_ends == StartEnds::Delay && !report.delayed => {}
             Phase::Start => self.set(now, config, self.rate(config)),
             Phase::Controlled if config.snack == SnackReaction::Always || report.delayed => {
                 let used = self.used(config);

@@ -6,4 +6,5 @@ mod elsewhere;
 mod embedded;
 mod faults;
 mod programs;
+mod sense;
 mod unread;

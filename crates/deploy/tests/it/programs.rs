@@ -21,6 +21,8 @@ pub(crate) fn words(command: &str) -> Vec<String> {
         "gateway" => env!("CARGO_BIN_EXE_anabranch-gateway"),
         "node" => env!("CARGO_BIN_EXE_anabranch-node"),
         "push" => env!("CARGO_BIN_EXE_anabranch-push"),
+        "sense" => env!("CARGO_BIN_EXE_anabranch-sense"),
+        "sink" => env!("CARGO_BIN_EXE_anabranch-sink"),
         "key" => env!("CARGO_BIN_EXE_anabranch-key"),
         other => panic!("no program is `{other}` alone"),
     };
