@@ -3,6 +3,8 @@
 //!
 //! This is the short form; the long one is `cargo xtask campaign sense`.
 
+#![expect(clippy::disallowed_types, reason = "processes live in real time")]
+
 use std::env;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};

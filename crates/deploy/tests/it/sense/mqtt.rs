@@ -1,10 +1,10 @@
-//! A sink that publishes to mosquitto, which is killed and started again.
+//! A sink that publishes to mosquitto, which is restarted twice.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anabranch_testkit::daemon::{PATIENCE, home};
@@ -65,12 +65,11 @@ fn what_the_broker_has_is_what_the_sink_has_acknowledged() {
     let input: String = (0..300).map(|n| format!("record {n}\n")).collect();
     let options = ["--insecure", "--name", "probe", "--rate", "80 kbit/s"];
     let mut sender: Child = sense(path, &daemon.address, &options, input.into());
-    for signal in [9, 15] {
+    // Not SIGKILL: mosquitto sends PUBACK before it saves a message, so it loses acknowledged ones.
+    for _ in 0..2 {
         std::thread::park_timeout(Duration::from_millis(400));
         let id = running.0.id().to_string();
-        assert!(
-            std::process::Command::new("kill").args([format!("-{signal}"), id]).status().unwrap().success()
-        );
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
         running.0.wait().unwrap();
         running = broker(&mosquitto, path);
         wait_for(port);
@@ -88,8 +87,6 @@ fn what_the_broker_has_is_what_the_sink_has_acknowledged() {
             numbers.insert(number);
         }
     }
-    // A broker that is killed with SIGKILL loses what it has acknowledged and not yet saved: such
-    // records are the broker's. After SIGTERM nothing may be missing.
     let missing: Vec<u64> = (0..300).filter(|number| !numbers.contains(number)).collect();
     assert!(missing.is_empty(), "missing: {missing:?}");
 }
