@@ -1,5 +1,7 @@
 //! `sense` and `sink` as processes: keys, framings, kills, a broker, many senders, and lossy links.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 mod crowd;
 mod kills;
 mod lossy;

@@ -43,11 +43,8 @@ fn schedule(seed: u64, run: u64) -> (u64, u64, u64) {
                 world.hosts[at].address.set_port(port + 1);
             }
             // A host was suspended: its clock has moved on, its timers have not run.
-            5 => {
-                world.hosts[at].ahead =
-                    world.hosts[at].ahead + ms(prng.pick(&[10, 1_000, 100_000, 20_000_000]))
-            }
-            _ => world.sink_ahead = world.sink_ahead + ms(prng.pick(&[10, 1_000, 100_000, 20_000_000])),
+            5 => world.hosts[at].ahead += ms(prng.pick(&[10, 1_000, 100_000, 20_000_000])),
+            _ => world.sink_ahead += ms(prng.pick(&[10, 1_000, 100_000, 20_000_000])),
         }
     }
     world.run(world.now + Duration::from_secs(900));

@@ -1,6 +1,8 @@
 //! RDCA over sessions: senders and a sink with faults in simulated time, and both drivers over
 //! loopback.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 mod faults;
 mod loopback;
 mod world;
