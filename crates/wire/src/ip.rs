@@ -2,8 +2,8 @@
 //!
 //! A packet consists of a [`Header`] and a payload. [`parse`] and [`emit`] convert between these
 //! and bytes; [`parse_tcp`] and [`emit_tcp`] do so for a packet with a TCP segment, [`parse_udp`]
-//! and [`emit_udp`] for one with a UDP datagram. [`fragment`] cuts a payload to an MTU, and
-//! [`Reassembler`] joins the fragments.
+//! and [`emit_udp`] for one with a UDP datagram. [`parse_tcp_header`] and [`write_tcp`] do so in the
+//! caller's memory. [`fragment`] cuts a payload to an MTU, and [`Reassembler`] joins the fragments.
 //!
 //! [`Header`] does not keep IPv4 options, the don't-fragment bit and IPv6 extension headers other
 //! than Fragment; written packets have zeros there. Jumbograms (RFC 2675) are not read.
@@ -22,7 +22,7 @@ pub use emit::{EmitError, emit};
 pub use fragment::{Fragments, fragment};
 pub use parse::{Field, ParseError, parse};
 pub use reassemble::{Reassembler, ReassemblyError, ReassemblyLimits};
-pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp};
+pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp, parse_tcp_header, write_tcp};
 pub use udp::{UDP_HEADER_LEN, UdpDatagram, emit_udp, parse_udp};
 
 /// Length of an IPv4 header without options in bytes (RFC 791 section 3.1).

@@ -46,6 +46,12 @@ pub enum EmitError {
         /// The MTU in bytes.
         mtu: usize,
     },
+    /// The buffer is shorter than the packet.
+    #[error("a packet of {octets} octets does not fit into the buffer")]
+    Buffer {
+        /// Length of the packet in bytes.
+        octets: usize,
+    },
 }
 
 /// Appends the packet to `out`. On error, `out` is unchanged.
@@ -61,15 +67,26 @@ pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Em
 /// Appends a header for `payload_len` bytes of payload, which the caller appends.
 pub(super) fn emit_header(header: &Header, payload_len: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
     check(header, payload_len)?;
-    match (header.src, header.dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(header, src, dst, payload_len, out),
-        (IpAddr::V6(src), IpAddr::V6(dst)) => emit_v6(header, src, dst, payload_len, out),
-        _ => return Err(EmitError::MixedFamilies),
-    }
+    let start = out.len();
+    out.resize(start + header.wire_len(), 0);
+    write_header(header, payload_len, &mut out[start..]);
     Ok(())
 }
 
-fn check(header: &Header, payload_len: usize) -> Result<(), EmitError> {
+/// Writes a header that [`check`] has accepted to `out`, which has its length and zeros.
+pub(super) fn write_header(header: &Header, payload_len: usize, out: &mut [u8]) {
+    match (header.src, header.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => write_v4(header, src, dst, payload_len, out),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => write_v6(header, src, dst, payload_len, out),
+        _ => {}
+    }
+}
+
+/// Checks that a header can be written before `payload_len` bytes.
+pub(super) fn check(header: &Header, payload_len: usize) -> Result<(), EmitError> {
+    if header.src.is_ipv4() != header.dst.is_ipv4() {
+        return Err(EmitError::MixedFamilies);
+    }
     if payload_len > header.max_payload() {
         return Err(EmitError::TooLong { octets: payload_len });
     }
@@ -88,9 +105,8 @@ fn check(header: &Header, payload_len: usize) -> Result<(), EmitError> {
 }
 
 /// The caller has checked all lengths, so no cast below truncates.
-fn emit_v4(header: &Header, src: Ipv4Addr, dst: Ipv4Addr, payload_len: usize, out: &mut Vec<u8>) {
-    let mut octets = [0; IPV4_HEADER_LEN];
-    let mut view = Ipv4Packet::new_unchecked(&mut octets[..]);
+fn write_v4(header: &Header, src: Ipv4Addr, dst: Ipv4Addr, payload_len: usize, out: &mut [u8]) {
+    let mut view = Ipv4Packet::new_unchecked(out);
     view.set_version(4);
     view.set_header_len(IPV4_HEADER_LEN as u8);
     view.set_total_len((IPV4_HEADER_LEN + payload_len) as u16);
@@ -106,14 +122,12 @@ fn emit_v4(header: &Header, src: Ipv4Addr, dst: Ipv4Addr, payload_len: usize, ou
     view.set_src_addr(src);
     view.set_dst_addr(dst);
     view.fill_checksum();
-    out.extend_from_slice(&octets);
 }
 
-fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, out: &mut Vec<u8>) {
+fn write_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, out: &mut [u8]) {
     let extensions = header.wire_len() - IPV6_HEADER_LEN;
     let next = if header.fragment.is_some() { Protocol::FRAGMENT } else { header.protocol };
-    let mut octets = [0; IPV6_HEADER_LEN];
-    let mut view = Ipv6Packet::new_unchecked(&mut octets[..]);
+    let mut view = Ipv6Packet::new_unchecked(&mut out[..]);
     view.set_version(6);
     view.set_traffic_class(header.traffic_class);
     view.set_flow_label(header.flow_label & FLOW_LABEL);
@@ -122,15 +136,14 @@ fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, ou
     view.set_hop_limit(header.hop_limit);
     view.set_src_addr(src);
     view.set_dst_addr(dst);
-    out.extend_from_slice(&octets);
     if let Some(fragment) = header.fragment {
-        let mut octets = [header.protocol.0, 0, 0, 0, 0, 0, 0, 0];
+        let octets = &mut out[IPV6_HEADER_LEN..];
+        octets[0] = header.protocol.0;
         // The view of smoltcp begins after the next header and reserved bytes.
         let mut view = Ipv6FragmentHeader::new_unchecked(&mut octets[2..]);
         view.set_frag_offset(fragment.offset / 8);
         view.set_more_frags(fragment.more);
         view.set_ident(header.ident);
-        out.extend_from_slice(&octets);
     }
 }
 

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use bytes::Bytes;
 use smoltcp::wire::{IpAddress, TcpOption, TcpPacket, TcpSeqNumber};
 
-use super::emit::emit_header;
+use super::emit::{check, write_header};
 use super::{EmitError, Field, Header, ParseError, Protocol};
 use crate::ecn::Ecn;
 use crate::mptcp::{self, Mptcp};
@@ -26,22 +26,49 @@ const MAX_WINDOW_SCALE: u8 = 14;
 /// The packet's protocol is TCP regardless of [`Header::protocol`], and its ECN bits are those of
 /// the segment. The urgent pointer is zero.
 pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    let (header, octets) = checked(header, segment)?;
+    let start = out.len();
+    out.resize(start + octets, 0);
+    write(&header, segment, &mut out[start..]);
+    Ok(())
+}
+
+/// As [`emit_tcp`], to the beginning of `out`, which the caller provides. Returns the length of the
+/// packet in bytes. On error, `out` is unchanged.
+pub fn write_tcp(header: &Header, segment: &Segment, out: &mut [u8]) -> Result<usize, EmitError> {
+    let (header, octets) = checked(header, segment)?;
+    let out = out.get_mut(..octets).ok_or(EmitError::Buffer { octets })?;
+    // Options are padded with zeros.
+    out[..octets - segment.payload.len()].fill(0);
+    write(&header, segment, out);
+    Ok(octets)
+}
+
+/// The header that is written before a segment, and the length of the packet in bytes.
+fn checked(header: &Header, segment: &Segment) -> Result<(Header, usize), EmitError> {
     let options_len = segment.options_len();
     if options_len > MAX_OPTIONS_LEN {
         return Err(EmitError::Options { octets: options_len });
     }
     let traffic_class = segment.ecn.within(header.traffic_class);
-    let header = &Header { protocol: Protocol::TCP, traffic_class, ..*header };
-    // Nothing after this fails, so `out` stays unchanged on error.
-    emit_header(header, segment.wire_len(), out)?;
-    let start = out.len();
-    out.resize(start + TCP_HEADER_LEN + options_len, 0);
-    let mut view = TcpPacket::new_unchecked(&mut out[start..]);
+    let header = Header { protocol: Protocol::TCP, traffic_class, ..*header };
+    check(&header, segment.wire_len())?;
+    Ok((header, header.wire_len() + segment.wire_len()))
+}
+
+/// Writes a packet that [`checked`] has accepted to `out`, which has its length. The bytes of the
+/// headers must be zeros.
+fn write(header: &Header, segment: &Segment, out: &mut [u8]) {
+    let (ip, tcp) = out.split_at_mut(header.wire_len());
+    write_header(header, segment.wire_len(), ip);
+    let head = TCP_HEADER_LEN + segment.options_len();
+    tcp[head..].copy_from_slice(&segment.payload);
+    let mut view = TcpPacket::new_unchecked(&mut *tcp);
     view.set_src_port(segment.src_port);
     view.set_dst_port(segment.dst_port);
     view.set_seq_number(TcpSeqNumber(segment.seq.0 as i32));
     view.set_ack_number(TcpSeqNumber(segment.ack.0 as i32));
-    view.set_header_len((TCP_HEADER_LEN + options_len) as u8);
+    view.set_header_len(head as u8);
     emit_flags(segment.flags, &mut view);
     view.set_window_len(segment.window);
     let (common, multipath) = view.options_mut().split_at_mut(segment.common_len());
@@ -51,9 +78,7 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
         multipath.fill(NO_OPERATION);
         segment.mptcp.emit(multipath);
     }
-    out.extend_from_slice(&segment.payload);
-    TcpPacket::new_unchecked(&mut out[start..]).fill_checksum(&header.src.into(), &header.dst.into());
-    Ok(())
+    view.fill_checksum(&header.src.into(), &header.dst.into());
 }
 
 fn emit_flags(flags: Flags, view: &mut TcpPacket<&mut [u8]>) {
@@ -112,6 +137,13 @@ fn emit_options(options: &Options, space: &mut [u8]) {
 ///
 /// Offsets in errors count from the start of `payload`.
 pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError> {
+    let (segment, head) = parse_tcp_header(header, &payload)?;
+    Ok(Segment { payload: payload.slice(head..), ..segment })
+}
+
+/// As [`parse_tcp`], but returns the segment without its payload, and the length of its header in
+/// bytes. The payload of the segment is the rest of `payload`.
+pub fn parse_tcp_header(header: &Header, payload: &[u8]) -> Result<(Segment, usize), ParseError> {
     let (src, dst) = addresses(header)?;
     if header.protocol != Protocol::TCP {
         return Err(ParseError::at(Field::Protocol, 0));
@@ -125,7 +157,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
     if payload.len() > usize::from(u16::MAX) {
         return Err(ParseError::at(Field::TcpLength, 0));
     }
-    let view = TcpPacket::new_unchecked(&payload[..]);
+    let view = TcpPacket::new_unchecked(payload);
     let header_len = usize::from(view.header_len());
     if header_len < TCP_HEADER_LEN || header_len > payload.len() {
         return Err(ParseError::at(Field::TcpDataOffset, 12));
@@ -134,7 +166,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
         return Err(ParseError::at(Field::TcpChecksum, CHECKSUM_OFFSET));
     }
     let (options, mptcp) = parse_options(view.options())?;
-    Ok(Segment {
+    let segment = Segment {
         src_port: view.src_port(),
         dst_port: view.dst_port(),
         seq: SeqNumber(view.seq_number().0 as u32),
@@ -144,9 +176,10 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
         window: view.window_len(),
         options,
         mptcp,
-        payload: payload.slice(header_len..),
+        payload: Bytes::new(),
         ecn: Ecn::of(header.traffic_class),
-    })
+    };
+    Ok((segment, header_len))
 }
 
 /// smoltcp panics on a pseudo-header with mixed families, so check first.

@@ -131,7 +131,14 @@ proptest! {
             }
             Ok(()) => {
                 let packet = &packet[junk.len()..];
-                prop_assert_eq!(packet.len(), header.wire_len() + segment.wire_len());
+                let octets = header.wire_len() + segment.wire_len();
+                prop_assert_eq!(packet.len(), octets);
+                let mut buffer = std::vec![0xff; octets - 1];
+                prop_assert_eq!(ip::write_tcp(&header, &segment, &mut buffer), Err(EmitError::Buffer { octets }));
+                prop_assert!(buffer.iter().all(|octet| *octet == 0xff));
+                buffer.resize(octets + junk.len(), 0xff);
+                prop_assert_eq!(ip::write_tcp(&header, &segment, &mut buffer), Ok(octets));
+                prop_assert_eq!(&buffer[..octets], packet);
                 let header = Header { traffic_class: segment.ecn.within(header.traffic_class), ..header };
                 prop_assert_eq!(read(packet), Some((header, segment.clone())));
                 // Padding of the link layer changes nothing.
