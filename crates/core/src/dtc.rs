@@ -50,7 +50,7 @@ pub use flow::FlowKey;
 use crate::segment::{Flags, Options, SackBlocks, Segment};
 use crate::time::{Duration, Instant};
 
-use cache::Cache;
+use cache::{Cache, Slot};
 use connection::{Connection, Half};
 use data::Fate;
 use flow::{Key, Way};
@@ -119,6 +119,13 @@ pub struct Node {
 impl Node {
     /// Memory for each connection in bytes, without its cached segments.
     pub const CONNECTION_MEMORY: usize = size_of::<Connection>() + size_of::<u32>();
+
+    /// Memory for each cached segment in bytes, without its payload.
+    pub const SEGMENT_MEMORY: usize = size_of::<Slot>();
+
+    /// Largest [`Config::connections`] for which all memory of connections is allocated at the
+    /// start; more are allocated on use. The same holds for 64 cached segments, without payload.
+    pub const ALLOCATED_CONNECTIONS: usize = Table::SMALL;
 
     /// Creates a node without connections.
     pub fn new(config: Config) -> Self {

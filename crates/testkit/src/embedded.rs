@@ -1,7 +1,8 @@
-//! Builds the static library for C programs (`crates/embed`) as its users do, and links C programs
-//! with it.
+//! Builds the static libraries for C programs (`crates/embed` and its siblings) as their users do,
+//! and links C programs with them.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -31,16 +32,52 @@ fn root() -> PathBuf {
 
 /// Path of a file in `crates/embed/`.
 pub fn file(path: &str) -> PathBuf {
-    root().join("crates/embed").join(path)
+    Kind::Plain.file(path)
 }
 
-/// Variant of the library.
+/// A library, or a variant of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Without encryption.
+    /// The node without encryption.
     Plain,
-    /// With the features `noise` and `manifest`; C sources see the macro `NOISE`.
+    /// The node with the features `noise` and `manifest`; C sources see the macro `NOISE`.
     Noise,
+    /// The cache.
+    Cache,
+}
+
+impl Kind {
+    /// The name in headers and symbols.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Noise => "anabranch_node",
+            Self::Cache => "anabranch_cache",
+        }
+    }
+
+    /// Name of the package, without `anabranch-`; also its folder in `crates/`.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Noise => "embed",
+            Self::Cache => "embed-cache",
+        }
+    }
+
+    fn features(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Cache => "c",
+            Self::Noise => "c,noise,manifest",
+        }
+    }
+
+    fn has_encryption(self) -> bool {
+        self == Self::Noise
+    }
+
+    /// Path of a file in the folder of the package.
+    pub fn file(self, path: &str) -> PathBuf {
+        root().join("crates").join(self.package()).join(path)
+    }
 }
 
 /// Compiler flags without vector instructions. The vector code that the cryptographic crates would
@@ -52,7 +89,7 @@ const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_fo
 /// Cargo target directory in which [`library`] builds.
 pub fn target_dir(kind: Kind) -> PathBuf {
     let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
-    built.join(if kind == Kind::Plain { "for-c" } else { "for-c-noise" })
+    built.join(if kind.has_encryption() { "for-c-noise" } else { "for-c" })
 }
 
 /// Builds the static library, for this machine or for another target.
@@ -66,16 +103,13 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let built = target_dir(kind);
-    let features = match kind {
-        Kind::Plain => "c",
-        Kind::Noise => "c,noise,manifest",
-    };
+    let package = format!("anabranch-{}", kind.package());
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(root()).arg("rustc").arg("--target-dir").arg(&built);
-    cargo.args(["--quiet", "--locked", "--package", "anabranch-embed", "--lib", "--crate-type", "staticlib"]);
-    cargo.args(["--features", features, "--profile", "embedded"]);
+    cargo.args(["--quiet", "--locked", "--package", &package, "--lib", "--crate-type", "staticlib"]);
+    cargo.args(["--features", kind.features(), "--profile", "embedded"]);
     cargo.args(target.iter().flat_map(|target| ["--target", target]));
-    if kind == Kind::Noise {
+    if kind.has_encryption() {
         cargo.env("RUSTFLAGS", SMALL);
     }
     // `cargo xtask test --slowest` sets this variable for libtest; it would make build scripts run
@@ -83,7 +117,7 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     cargo.env_remove("RUSTC_BOOTSTRAP");
     let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    built.join(target.unwrap_or_default()).join("embedded/libanabranch_node.a")
+    built.join(target.unwrap_or_default()).join(format!("embedded/lib{}.a", kind.name()))
 }
 
 /// Compiles a C program from `sources` and links the library. Without a C compiler it prints that
@@ -95,14 +129,82 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
 pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
     let compiler = find_or_install("cc", "gcc")?;
     let mut cc = Command::new(compiler);
-    cc.args(["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(file("include"));
-    if kind == Kind::Noise {
+    cc.args(["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(kind.file("include"));
+    if kind.has_encryption() {
         cc.arg("-DNOISE");
     }
     cc.args(sources).arg(library(kind, None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
     let output = cc.output().expect("the compiler starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())
+}
+
+/// The names after `before` in a text, sorted, without duplicates, those of the program excluded.
+fn names(kind: Kind, text: &str, before: &str) -> Vec<String> {
+    let name = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        let is_function = rest[end..].starts_with('(') && !OF_THE_PROGRAM.contains(&&rest[..end]);
+        is_function.then(|| format!("{}_{}", kind.name(), &rest[..end]))
+    };
+    let mut names: Vec<String> = text.split(before).skip(1).filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Functions that the program defines and the library calls.
+const OF_THE_PROGRAM: [&str; 2] = ["panicked", "entropy"];
+
+/// The functions of a library, from its source.
+pub fn defined(kind: Kind) -> Vec<String> {
+    let source = fs::read_to_string(kind.file("src/c.rs")).expect("it is there");
+    names(kind, &source, &format!("fn {}_", kind.name()))
+}
+
+/// The functions that the header of a library declares outside of comments.
+pub fn declared(kind: Kind) -> Vec<String> {
+    let header = format!("include/{}.h", kind.name());
+    let header = fs::read_to_string(kind.file(&header)).expect("it is there");
+    let code: String =
+        header.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, code)| code)).collect();
+    names(kind, &code, &format!("{}_", kind.name()))
+}
+
+/// The size of a type of a header and the offsets of its fields as Rust sees them, for
+/// [`check_header`].
+#[macro_export]
+macro_rules! layout_checks {
+    ($name:literal, $type:ty, $($field:ident),+) => {
+        [
+            (format!("sizeof({})", $name), ::core::mem::size_of::<$type>()),
+            $((
+                format!("offsetof({}, {})", $name, stringify!($field)),
+                ::core::mem::offset_of!($type, $field),
+            ),)+
+        ]
+    };
+}
+
+/// Compiles and links a program that asserts the value of constant expressions of C with the header
+/// of a library. `folder` is for temporary files.
+///
+/// # Panics
+///
+/// The compiler fails: an expression has another value.
+pub fn check_header(kind: Kind, checks: &[(String, usize)], folder: &Path) {
+    let name = kind.name();
+    let mut source = format!("#include \"{name}.h\"\n");
+    for (what, is) in checks {
+        source += &format!("_Static_assert({what} == {is}, \"{what}\");\n");
+    }
+    source += &format!("void {name}_panicked(void) {{ for (;;) ; }}\n");
+    if kind.has_encryption() {
+        source += &format!("int {name}_entropy(void *octets, size_t n) {{ return octets == NULL || n == 0; }}\n");
+    }
+    source += "int main(void) { return 0; }\n";
+    let path = folder.join("layout.c");
+    fs::write(&path, source).expect("it can be written");
+    program(kind, &[&path], &folder.join("layout"));
 }
 
 /// Links the whole library for [`BARE_METAL`] and returns its section sizes. Without that target it
@@ -123,15 +225,8 @@ pub fn bare_metal(kind: Kind, functions: &[String], program: &Path) -> Option<Se
         return None;
     }
     let mut lld = Command::new(linker);
-    lld.args([
-        "-flavor",
-        "gnu",
-        "--gc-sections",
-        "--defsym=anabranch_node_panicked=0",
-        "--defsym=anabranch_node_entropy=0",
-        "-e",
-        &functions[0],
-    ]);
+    lld.args(["-flavor", "gnu", "--gc-sections", "-e", &functions[0]]);
+    lld.args(["panicked", "entropy"].map(|function| format!("--defsym={}_{function}=0", kind.name())));
     lld.args(functions.iter().flat_map(|name| ["-u", name]));
     lld.arg(library(kind, Some(BARE_METAL))).arg("-o").arg(program);
     let output = lld.output().expect("the linker starts");

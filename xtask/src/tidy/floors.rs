@@ -21,6 +21,7 @@ const FLOORS: &[Floor] = &[
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
     Floor { name: "packetdrill", may_know: &["core"] },
     Floor { name: "embed", may_know: &["wire", "core", "secure"] },
+    Floor { name: "embed-cache", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "units", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },

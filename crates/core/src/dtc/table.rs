@@ -21,9 +21,16 @@ impl Table {
     /// connection.
     pub(super) const STATELESS: usize = usize::MAX;
 
+    /// Number of connections for which memory is allocated at the start.
+    pub(super) const SMALL: usize = 8;
+
     pub(super) fn new(capacity: usize) -> Self {
         let stateless = Connection::new(Key::NONE, Instant::ZERO);
-        Self { tags: Vec::new(), connections: Vec::new(), capacity: capacity.max(1), stateless }
+        let capacity = capacity.max(1);
+        // A small table never grows, so that the memory of a small node is known in advance.
+        let first = capacity.min(Self::SMALL);
+        let (tags, connections) = (Vec::with_capacity(first), Vec::with_capacity(first));
+        Self { tags, connections, capacity, stateless }
     }
 
     #[inline]

@@ -2,56 +2,29 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::mem::{offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
 
 use anabranch_node::api::{self, abort, kind, refuse};
 use anabranch_testkit::debian::find_or_install;
-use anabranch_testkit::embedded::{Kind, bare_metal, file, library, program};
+use anabranch_testkit::embedded::{
+    Kind, bare_metal, check_header, declared, defined, file, library, program,
+};
+use anabranch_testkit::layout_checks;
 
 use crate::noise;
 
-/// The names after `before` in a text, sorted, without duplicates.
-fn names(text: &str, before: &str) -> Vec<String> {
-    let name = |rest: &str| {
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
-        rest[end..].starts_with('(').then(|| format!("anabranch_node_{}", &rest[..end]))
-    };
-    let mut names: Vec<String> = text.split(before).skip(1).filter_map(name).collect();
-    names.sort();
-    names.dedup();
-    names
-}
-
-/// The functions of the library, from its source.
-fn functions() -> Vec<String> {
-    let source = fs::read_to_string(file("src/c.rs")).expect("it is there");
-    let of_the_program = ["fn anabranch_node_panicked", "fn anabranch_node_entropy"];
-    let source = of_the_program.iter().fold(source, |source, name| source.replace(name, ""));
-    names(&source, "fn anabranch_node_")
-}
-
 #[test]
 fn the_header_names_what_the_library_has() {
-    let header = fs::read_to_string(file("include/anabranch_node.h")).expect("it is there");
-    // Outside of comments; one function is the program's.
-    let code: String =
-        header.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, code)| code)).collect();
-    let mut declared = names(&code, "anabranch_node_");
-    declared.retain(|name| !["anabranch_node_panicked", "anabranch_node_entropy"].contains(&&**name));
-    assert_eq!(declared, functions());
+    assert_eq!(declared(Kind::Noise), defined(Kind::Noise));
 }
 
 #[test]
 fn the_header_lays_out_what_the_library_reads() {
-    let mut checks = String::from("#include \"anabranch_node.h\"\n");
-    let mut check =
-        |what: &str, is: usize| checks += &format!("_Static_assert({what} == {is}, \"{what}\");\n");
+    let mut checks = Vec::new();
     macro_rules! layout {
         ($name:literal, $type:ty, $($field:ident),+) => {
-            check(&format!("sizeof({})", $name), size_of::<$type>());
-            $(check(&format!("offsetof({}, {})", $name, stringify!($field)), offset_of!($type, $field));)+
+            checks.extend(layout_checks!($name, $type, $($field),+))
         };
     }
     layout!("anabranch_node_gateway", api::Gateway, address, port, id, hops, ipv6);
@@ -136,19 +109,15 @@ fn the_header_lays_out_what_the_library_reads() {
         ("REFUSE_EXPIRED", refuse::EXPIRED),
         ("REFUSE_IMAGE", refuse::IMAGE),
     ] {
-        check(&format!("ANABRANCH_NODE_{name}"), is as usize);
+        checks.push((format!("ANABRANCH_NODE_{name}"), is as usize));
     }
     let errors = [("ARGUMENT", api::ARGUMENT), ("MEMORY", api::MEMORY), ("POLL", api::POLL)];
     let more = [("STREAM", api::STREAM), ("FULL", api::FULL), ("OFFER", api::OFFER)];
     for (name, is) in errors.into_iter().chain(more) {
-        check(&format!("-ANABRANCH_NODE_{name}"), -is as usize);
+        checks.push((format!("-ANABRANCH_NODE_{name}"), -is as usize));
     }
-    checks +=
-        "void anabranch_node_panicked(void) { for (;;) ; }\nint main(void) { return ANABRANCH_NODE_OK; }\n";
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let source = folder.path().join("layout.c");
-    fs::write(&source, checks).expect("it can be written");
-    program(Kind::Plain, &[&source], &folder.path().join("layout"));
+    check_header(Kind::Plain, &checks, folder.path());
 }
 
 /// Functions that are missing in a library without encryption and manifests.
@@ -228,7 +197,7 @@ fn the_library_stands_without_an_operating_system() {
     // Upper limit of code size in kB: for a node in 16 kB of RAM, and for one with encryption in 24
     // kB.
     for (kind, most) in [(Kind::Plain, 64), (Kind::Noise, 128)] {
-        let functions: Vec<String> = functions()
+        let functions: Vec<String> = defined(kind)
             .into_iter()
             .filter(|name| kind == Kind::Noise || !WITH_SIGNATURES.contains(&&**name))
             .collect();
