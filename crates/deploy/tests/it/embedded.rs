@@ -409,7 +409,7 @@ impl Fleet {
         let mut push = anabranch(&["push", "file", "--to", to, "--quiet", "--no-resume"]);
         match self.kind {
             Kind::Plain => push.arg("--insecure"),
-            Kind::Noise => push.args(PUSH_KEYS[keys]).args(["--signature", signature]),
+            _ => push.args(PUSH_KEYS[keys]).args(["--signature", signature]),
         };
         push.current_dir(self.path()).stdout(Stdio::null());
         push

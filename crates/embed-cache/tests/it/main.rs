@@ -1,6 +1,14 @@
-//! sizes
-use anabranch_core::dtc::Node;
-#[test]
-fn s(){ println!("{:?} node {} conn {} slot {} seg {}", anabranch_cache::sizes::Sizes::default().parts(), size_of::<Node>(), Node::CONNECTION_MEMORY, Node::SEGMENT_MEMORY, size_of::<anabranch_core::segment::Segment>());
-println!("cfg {} counters {} opts {} mptcp {} bytes {} cache {}", size_of::<anabranch_core::dtc::Config>(), size_of::<anabranch_core::dtc::Counters>(), size_of::<anabranch_core::segment::Options>(), size_of::<anabranch_core::segment::Mptcp>(), size_of::<bytes::Bytes>(), size_of::<anabranch_cache::cache::Cache>());
-}
+//! Tests of the cache for C: memory bounds, a chain of forwarders, header, example and hostile
+//! input.
+
+mod bounds;
+mod c;
+mod chain;
+mod ends;
+mod example;
+
+use anabranch_testkit::counting::Counting;
+
+/// Counts allocations for all tests of this binary; each thread has its own counters.
+#[global_allocator]
+static COUNTING: Counting = Counting;
