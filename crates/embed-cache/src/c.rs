@@ -242,7 +242,8 @@ unsafe extern "C" fn anabranch_cache_init(
 ) -> c_int {
     // SAFETY: the pointer is null or a valid configuration.
     let config = unsafe { config.as_ref() }.filter(|config| is_possible(config));
-    let (Some(cache), Some(octets), Some(config)) = (NonNull::new(cache), NonNull::new(octets), config) else {
+    let (Some(cache), Some(octets), Some(config)) = (NonNull::new(cache), NonNull::new(octets), config)
+    else {
         return api::ARGUMENT;
     };
     let sizes = Sizes::from(config);

@@ -52,8 +52,14 @@ impl Cache {
             self.unread = self.unread.wrapping_add(1);
             return true;
         };
+        self.decide(now, flow, &segment)
+    }
+
+    /// Not inlined, so that its stack is not in use while a packet is read.
+    #[inline(never)]
+    fn decide(&mut self, now: Instant, flow: FlowKey, segment: &Segment) -> bool {
         // The chance to cache a segment is 1, so the random word has no effect.
-        match self.node.handle_segment(now, flow, &segment, 0) {
+        match self.node.handle_segment(now, flow, segment, 0) {
             Verdict::Forward => true,
             Verdict::Hold => false,
             // The options in `Cache::new` exclude it.
@@ -65,8 +71,14 @@ impl Cache {
     /// at most one payload.
     pub fn link(&mut self, now: Instant, packet: &[u8], event: LinkEvent) {
         if let Some((flow, segment)) = self.read(packet) {
-            self.node.handle_link(now, flow, &segment, event);
+            self.report(now, flow, &segment, event);
         }
+    }
+
+    /// Not inlined, as [`Cache::decide`].
+    #[inline(never)]
+    fn report(&mut self, now: Instant, flow: FlowKey, segment: &Segment, event: LinkEvent) {
+        self.node.handle_link(now, flow, segment, event);
     }
 
     /// Handles expired timers.

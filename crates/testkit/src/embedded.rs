@@ -86,6 +86,30 @@ impl Kind {
 const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft \
     -C force-unwind-tables=no";
 
+/// How a library is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Build {
+    /// As users build it.
+    Shipped,
+    /// With AddressSanitizer in the code of Rust and of C.
+    Sanitized,
+}
+
+impl Build {
+    /// True unless the build needs a request by the environment: [`Build::Sanitized`] compiles
+    /// everything again. If not, it prints that.
+    pub fn is_wanted(self) -> bool {
+        let is_wanted = self == Self::Shipped || env::var_os("ANABRANCH_ASAN").is_some();
+        if !is_wanted {
+            skipped("AddressSanitizer in a C library: set ANABRANCH_ASAN=1, then run this test again");
+        }
+        is_wanted
+    }
+}
+
+/// Target of this machine. With a target, RUSTFLAGS do not apply to build scripts and macros.
+const HOST: &str = "x86_64-unknown-linux-gnu";
+
 /// Cargo target directory in which [`library`] builds.
 pub fn target_dir(kind: Kind) -> PathBuf {
     let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
@@ -98,11 +122,16 @@ pub fn target_dir(kind: Kind) -> PathBuf {
 ///
 /// The build fails.
 pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
+    built(kind, target, Build::Shipped)
+}
+
+fn built(kind: Kind, target: Option<&str>, build: Build) -> PathBuf {
     // Use a separate target directory: the process that runs these tests holds the lock of the
     // usual one.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let built = target_dir(kind);
+    let is_sanitized = build == Build::Sanitized;
+    let built = if is_sanitized { target_dir(kind).with_file_name("for-c-asan") } else { target_dir(kind) };
     let package = format!("anabranch-{}", kind.package());
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(root()).arg("rustc").arg("--target-dir").arg(&built);
@@ -115,6 +144,12 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     // `cargo xtask test --slowest` sets this variable for libtest; it would make build scripts run
     // again.
     cargo.env_remove("RUSTC_BOOTSTRAP");
+    if is_sanitized {
+        // The option is not stable yet. Memory is checked in C's memory, not in the heap within.
+        cargo.env("RUSTC_BOOTSTRAP", "1");
+        let flags = if kind.has_encryption() { SMALL } else { "" };
+        cargo.env("RUSTFLAGS", format!("{flags} -Zsanitizer=address"));
+    }
     let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     built.join(target.unwrap_or_default()).join(format!("embedded/lib{}.a", kind.name()))
@@ -127,16 +162,93 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
 ///
 /// The compiler fails or warns.
 pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
+    program_as(kind, Build::Shipped, sources, program)
+}
+
+/// As [`program()`], with a library that was built like this.
+///
+/// # Panics
+///
+/// As [`program()`].
+pub fn program_as(kind: Kind, build: Build, sources: &[&Path], program: &Path) -> Option<()> {
     let compiler = find_or_install("cc", "gcc")?;
     let mut cc = Command::new(compiler);
     cc.args(["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(kind.file("include"));
     if kind.has_encryption() {
         cc.arg("-DNOISE");
     }
-    cc.args(sources).arg(library(kind, None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
+    let target = match build {
+        Build::Shipped => None,
+        Build::Sanitized => {
+            // The sanitizer keeps parts of compiler-builtins that refer to this function.
+            cc.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+            cc.arg("-Wl,--defsym=rust_eh_personality=0");
+            Some(HOST)
+        }
+    };
+    cc.args(sources).arg(built(kind, target, build));
+    cc.args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
     let output = cc.output().expect("the compiler starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())
+}
+
+/// Links all functions of a library into a program for this machine that does nothing, in `folder`,
+/// and returns its section sizes. They include the start of a C program, about 1.5 kB.
+pub fn whole(kind: Kind, functions: &[String], folder: &Path) -> Option<Sections> {
+    let (source, linked) = (folder.join("whole.c"), folder.join("whole"));
+    fs::write(&source, nothing(kind)).expect("it can be written");
+    let compiler = find_or_install("cc", "gcc")?;
+    let mut cc = Command::new(compiler);
+    cc.args(["-Os", "-no-pie", "-I"]).arg(kind.file("include")).arg(&source).arg(library(kind, None));
+    cc.args(functions.iter().map(|name| format!("-Wl,-u,{name}")));
+    cc.args(["-Wl,--gc-sections", "-o"]).arg(&linked);
+    let output = cc.output().expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    sections(&linked)
+}
+
+/// A program that does nothing: the functions that a library calls.
+fn nothing(kind: Kind) -> String {
+    let name = kind.name();
+    let mut source = format!("#include \"{name}.h\"\nvoid {name}_panicked(void) {{ for (;;) ; }}\n");
+    if kind.has_encryption() {
+        source +=
+            &format!("int {name}_entropy(void *octets, size_t n) {{ return octets == NULL || n == 0; }}\n");
+    }
+    source + "int main(void) { return 0; }\n"
+}
+
+/// A part of a program, and substrings of the names of its symbols.
+pub type Part = (&'static str, &'static [&'static str]);
+
+/// Text of a program by part in bytes, from its symbols; the first part with a matching name
+/// counts, and the last must match every name. Parts without text are left out. The last entries
+/// are constants and tables without a symbol, and the sum. Prints all of it. Without `nm` it prints
+/// that and returns `None`.
+pub fn text_by_part(program: &Path, parts: &[Part]) -> Option<Vec<(&'static str, u64)>> {
+    let nm = find_or_install("nm", "binutils")?;
+    let sizes = sections(program)?;
+    let output =
+        Command::new(nm).args(["-C", "-S", "--defined-only"]).arg(program).output().expect("it starts");
+    let mut text = vec![0; parts.len()];
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let [_, octets, kind, name] = words[..] else { continue };
+        if !"tTrR".contains(kind) {
+            continue;
+        }
+        let part = parts.iter().position(|(_, words)| words.iter().any(|word| name.contains(word)));
+        text[part.expect("the last fits")] += u64::from_str_radix(octets, 16).unwrap_or(0);
+    }
+    let (all, named) = (sizes.text - sizes.unwinding, text.iter().sum::<u64>());
+    // Constants and additions of the C compiler have no symbol.
+    assert!(named <= all && named > all * 3 / 4, "{named} octets of {all} have a name");
+    let parts = parts.iter().map(|(name, _)| *name).zip(text).filter(|(_, octets)| *octets > 0);
+    let rest = [("constants, and tables of the linker", all - named), ("together", all)];
+    let parts: Vec<_> = parts.chain(rest).collect();
+    parts.iter().for_each(|(name, octets)| println!("  {octets:>6}  {name}"));
+    Some(parts)
 }
 
 /// The names after `before` in a text, sorted, without duplicates, those of the program excluded.
@@ -192,16 +304,10 @@ macro_rules! layout_checks {
 ///
 /// The compiler fails: an expression has another value.
 pub fn check_header(kind: Kind, checks: &[(String, usize)], folder: &Path) {
-    let name = kind.name();
-    let mut source = format!("#include \"{name}.h\"\n");
+    let mut source = nothing(kind);
     for (what, is) in checks {
         source += &format!("_Static_assert({what} == {is}, \"{what}\");\n");
     }
-    source += &format!("void {name}_panicked(void) {{ for (;;) ; }}\n");
-    if kind.has_encryption() {
-        source += &format!("int {name}_entropy(void *octets, size_t n) {{ return octets == NULL || n == 0; }}\n");
-    }
-    source += "int main(void) { return 0; }\n";
     let path = folder.join("layout.c");
     fs::write(&path, source).expect("it can be written");
     program(kind, &[&path], &folder.join("layout"));

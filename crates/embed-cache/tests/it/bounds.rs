@@ -36,8 +36,8 @@ fn packet(random: &mut Prng, longest: u64) -> Vec<u8> {
         Flags::RST,
     ]);
     let length = if random.chance(60) { random.range(0..=longest + 4) } else { 0 };
-    let mut options = Options::default();
-    options.timestamps = random.chance(50).then(|| Timestamps { value: near(random), echo: near(random) });
+    let timestamps = random.chance(50).then(|| Timestamps { value: near(random), echo: near(random) });
+    let mut options = Options { timestamps, ..Options::default() };
     if random.chance(30) {
         let left = SeqNumber(near(random));
         options.sack.push(SackBlock { left, right: left + near(random) });

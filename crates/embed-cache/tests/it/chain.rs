@@ -101,7 +101,9 @@ impl Chain {
         }
         for place in 1..hops {
             let mut buffer = [0; 300];
-            while let Some(n) = self.nodes[place - 1].as_mut().and_then(|cache| cache.poll(self.now, &mut buffer)) {
+            while let Some(n) =
+                self.nodes[place - 1].as_mut().and_then(|cache| cache.poll(self.now, &mut buffer))
+            {
                 self.send(place, buffer[..n].to_vec());
             }
         }

@@ -1,13 +1,8 @@
 //! Memory of a node by part: the tables in docs/reference/embedded.md, which
 //! `cargo test -p anabranch-embed --test it parts:: -- --nocapture` prints.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
-
 use anabranch_node::sizes::Sizes;
-use anabranch_testkit::debian::find_or_install;
-use anabranch_testkit::embedded::{Kind, file, program, sections};
+use anabranch_testkit::embedded::{Kind, Part, file, program, text_by_part};
 
 /// The sizes of the examples, without and with keys.
 fn examples() -> [(&'static str, Sizes); 3] {
@@ -34,7 +29,7 @@ fn the_heap_by_part() {
 }
 
 /// Parts of the code, and substrings of their symbols. The first match counts.
-const PARTS: [(&str, &[&str]); 9] = [
+const PARTS: [Part; 9] = [
     ("manifests", &["secure::manifest", "node::device"]),
     ("SHA-256 and SHA-512", &["sha2::"]),
     ("Curve25519: Ed25519, X25519", &["curve25519", "ed25519", "signature"]),
@@ -46,45 +41,15 @@ const PARTS: [(&str, &[&str]); 9] = [
     ("the example", &[""]),
 ];
 
-/// Code size of each part in bytes, from the symbols of a program.
-fn text(nm: &Path, program: &Path) -> BTreeMap<usize, u64> {
-    let output =
-        Command::new(nm).args(["-C", "-S", "--defined-only"]).arg(program).output().expect("it starts");
-    let mut parts = BTreeMap::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let words: Vec<&str> = line.splitn(4, ' ').collect();
-        let [_, octets, kind, name] = words[..] else { continue };
-        if !"tTrR".contains(kind) {
-            continue;
-        }
-        let part = PARTS.iter().position(|(_, words)| words.iter().any(|word| name.contains(word)));
-        *parts.entry(part.expect("the last fits")).or_default() +=
-            u64::from_str_radix(octets, 16).unwrap_or(0);
-    }
-    parts
-}
-
 #[test]
 fn the_text_by_part() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let Some(nm) = find_or_install("nm", "binutils") else { return };
     for kind in [Kind::Plain, Kind::Noise] {
         let receive = folder.path().join("receive");
         let Some(()) = program(kind, &[&file("examples/receive.c")], &receive) else { return };
-        let Some(sizes) = sections(&receive) else { return };
-        let parts = text(&nm, &receive);
         println!("text, {kind:?}:");
-        for (part, octets) in &parts {
-            println!("  {octets:>6}  {}", PARTS[*part].0);
-        }
-        let (all, named) = (sizes.text - sizes.unwinding, parts.values().sum::<u64>());
-        println!(
-            "  {:>6}  constants and tables of the linker\n  {all:>6}  together",
-            all.saturating_sub(named)
-        );
-        // Constants and additions of the C compiler have no symbol.
-        assert!(named <= all && named > all * 3 / 4, "{named} octets of {all} have a name");
-        let is_there = |part| parts.keys().any(|found| PARTS[*found].0 == part);
+        let Some(parts) = text_by_part(&receive, &PARTS) else { return };
+        let is_there = |part| parts.iter().any(|(found, _)| *found == part);
         assert_eq!(is_there("manifests"), kind == Kind::Noise);
     }
 }
