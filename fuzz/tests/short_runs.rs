@@ -57,6 +57,14 @@ fn datagram() {
 }
 
 #[test]
+fn embed_cache() {
+    let landmarks = short_run("embed_cache", 4_000).landmarks;
+    for landmark in ["a packet held back", "a segment repeated", "an acknowledgement repeated"] {
+        assert!(landmarks.contains_key(landmark), "never reached: {landmark}");
+    }
+}
+
+#[test]
 fn tcp_input() {
     let landmarks = short_run("tcp_input", 4_000).landmarks;
     let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();

@@ -134,7 +134,7 @@ fn segment_again(header: &Header, segment: &Segment) {
 }
 
 /// Corrects lengths and checksums where the packet is long enough.
-fn mend(packet: &mut [u8]) {
+pub(super) fn mend(packet: &mut [u8]) {
     match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= 20 => {
             let header_len = usize::from(packet[0] & 15) * 4;

@@ -47,7 +47,10 @@ const FLOORS: &[Floor] = &[
         name: "python",
         may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "view"],
     },
-    Floor { name: "fuzz", may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "view"] },
+    Floor {
+        name: "fuzz",
+        may_know: &["wire", "core", "units", "secure", "model", "embed-cache", "sim", "net", "view"],
+    },
 ];
 
 /// The crate that only tests may depend on; tests of any crate may.
