@@ -6,9 +6,7 @@
 //! are equal, so they cannot fragment.
 
 use anabranch_core::dtc::Node;
-
-/// Size of the reference count of a payload in bytes: `bytes` stores pointer, capacity and count.
-pub const REFERENCE: usize = 3 * size_of::<usize>();
+use anabranch_embed_heap::{Blocks, lasting};
 
 /// The memory bounds of one cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,25 +34,22 @@ impl Sizes {
             && (1..=Node::ALLOCATED_CONNECTIONS).contains(&usize::from(self.connections))
     }
 
-    /// Size of the block of one payload in bytes.
-    pub fn block(&self) -> usize {
-        usize::from(self.segment).next_multiple_of(align_of::<u64>())
-    }
-
-    /// Number of payloads at a time.
-    pub fn blocks(&self) -> usize {
-        usize::from(self.segments) + 1
+    /// The blocks for payloads and their reference counts.
+    pub fn blocks(&self) -> [Blocks; 3] {
+        let count = usize::from(self.segments) + 1;
+        [Blocks::references(count), Blocks::octets(self.segment.into(), count), Blocks::NONE]
     }
 
     /// Heap bytes by purpose, in the order of docs/reference/embedded-cache.md.
     pub fn parts(&self) -> [(&'static str, usize); 3] {
         let (connections, segments) = (usize::from(self.connections), usize::from(self.segments));
-        let tags = size_of::<u32>() * connections;
-        let connection = Node::CONNECTION_MEMORY - size_of::<u32>();
+        // Connections and their hashes are two allocations.
+        let hashes = size_of::<u32>() * connections;
+        let states = Node::CONNECTION_MEMORY * connections - hashes;
         [
-            ("connections", tags.next_multiple_of(align_of::<u64>()) + connections * connection),
-            ("segments", segments * Node::SEGMENT_MEMORY),
-            ("payloads, and one more", self.blocks() * (self.block() + REFERENCE)),
+            ("connections", lasting(hashes) + lasting(states)),
+            ("segments", lasting(segments * Node::SEGMENT_MEMORY)),
+            ("payloads, and one more", self.blocks().into_iter().map(Blocks::heap).sum()),
         ]
     }
 

@@ -3,7 +3,7 @@
 //! because a failed allocation would be fatal.
 
 use anabranch_cache::cache::Cache;
-use anabranch_cache::sizes::{REFERENCE, Sizes};
+use anabranch_cache::sizes::Sizes;
 use anabranch_core::dtc::{Config, LinkEvent};
 use anabranch_core::segment::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
 use anabranch_core::time::{Duration, Instant};
@@ -65,7 +65,8 @@ fn run(sizes: Sizes, seed: u64) {
     let lasting = in_use() - before;
     // The counters round each of the three tables.
     assert!(lasting <= sizes.lasting() as i64 + 3 * 16, "{lasting} bytes, {sizes:?}");
-    let payload = rounded(sizes.block()) + rounded(REFERENCE);
+    // A payload with its reference count.
+    let payload: i64 = sizes.blocks().iter().map(|blocks| rounded(blocks.octets)).sum();
     let mut now = Instant::ZERO;
     let mut last = packet(&mut random, sizes.segment.into());
     let mut buffer = vec![0; cache.longest()];
