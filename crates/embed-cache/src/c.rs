@@ -107,7 +107,9 @@ unsafe extern "C" fn anabranch_cache_init(
         ..dtc::Config::improved()
     };
     // SAFETY: the caller provides `size` bytes and does not access them afterwards.
-    let made = unsafe { Handle::create(octets, size, sizes.blocks(), || Some(Cache::new(&sizes, options))) };
+    let made = unsafe {
+        Handle::create(octets, size, sizes.blocks(), |place| Some(place.write(Cache::new(&sizes, options))))
+    };
     let Some(made) = made else { return api::MEMORY };
     // SAFETY: the caller provides room for the pointer.
     unsafe { cache.write(made.as_ptr()) };

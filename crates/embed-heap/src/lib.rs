@@ -17,6 +17,7 @@ extern crate std;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -195,9 +196,10 @@ impl<T> Handle<T> {
         align_of::<Self>() - 1 + size_of::<Self>() + heap
     }
 
-    /// Creates a machine at the beginning of `size` bytes. Its heap has what `make` allocates, and
-    /// then `blocks`, smaller ones first. Returns `None` if the memory is too short for that, or if
-    /// `make` returns `None`.
+    /// Creates a machine at the beginning of `size` bytes: `make` writes it to its place, since a
+    /// machine on its way through the stack would take as much stack again. The heap has what `make`
+    /// allocates, and then `blocks`, smaller ones first. Returns `None` if the memory is too short
+    /// for that, or if `make` returns `None`.
     ///
     /// # Safety
     ///
@@ -206,7 +208,7 @@ impl<T> Handle<T> {
         octets: NonNull<c_void>,
         size: usize,
         blocks: [Blocks; 3],
-        make: impl FnOnce() -> Option<T>,
+        make: impl FnOnce(&mut MaybeUninit<T>) -> Option<&mut T>,
     ) -> Option<NonNull<Self>> {
         let skipped = octets.align_offset(align_of::<Self>());
         let left = size.checked_sub(skipped.checked_add(size_of::<Self>())?)?;
@@ -214,16 +216,18 @@ impl<T> Handle<T> {
         let handle = unsafe { octets.cast::<u8>().add(skipped) }.cast::<Self>();
         // SAFETY: as above.
         let rest = unsafe { handle.add(1) }.cast().as_ptr();
-        let mut arena = Arena { rest, left, pools: [Pool::NONE; 3] };
-        CURRENT.store(&raw mut arena, Ordering::Relaxed);
-        let machine = make();
+        // SAFETY: both fields are aligned and within the memory.
+        let (arena, machine) = unsafe {
+            let arena = &raw mut (*handle.as_ptr()).arena;
+            arena.write(Arena { rest, left, pools: [Pool::NONE; 3] });
+            (arena, &mut *(&raw mut (*handle.as_ptr()).machine).cast::<MaybeUninit<T>>())
+        };
+        CURRENT.store(arena, Ordering::Relaxed);
+        let is_made = make(machine).is_some();
         CURRENT.store(ptr::null_mut(), Ordering::Relaxed);
-        if !arena.cut(blocks) {
-            return None;
-        }
-        // SAFETY: the place is aligned and within the memory.
-        unsafe { handle.write(Self { arena, machine: machine? }) };
-        Some(handle)
+        // SAFETY: the arena was written above, and no other reference to it exists.
+        let is_cut = unsafe { (*arena).cut(blocks) };
+        (is_made && is_cut).then_some(handle)
     }
 }
 

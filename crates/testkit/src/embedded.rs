@@ -44,6 +44,8 @@ pub enum Kind {
     Noise,
     /// The cache.
     Cache,
+    /// RDCA's sender.
+    Sense,
 }
 
 impl Kind {
@@ -52,6 +54,7 @@ impl Kind {
         match self {
             Self::Plain | Self::Noise => "anabranch_node",
             Self::Cache => "anabranch_cache",
+            Self::Sense => "anabranch_sense",
         }
     }
 
@@ -60,18 +63,19 @@ impl Kind {
         match self {
             Self::Plain | Self::Noise => "embed",
             Self::Cache => "embed-cache",
+            Self::Sense => "embed-sense",
         }
     }
 
     fn features(self) -> &'static str {
         match self {
-            Self::Plain | Self::Cache => "c",
+            Self::Plain | Self::Cache | Self::Sense => "c",
             Self::Noise => "c,noise,manifest",
         }
     }
 
     fn has_encryption(self) -> bool {
-        self == Self::Noise
+        matches!(self, Self::Noise | Self::Sense)
     }
 
     /// Path of a file in the folder of the package.

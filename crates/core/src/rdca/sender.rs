@@ -267,6 +267,10 @@ impl Sender {
         }
     }
 
+    /// Number of events for which memory is allocated at the start. With
+    /// [`Release::Confirmed`](super::Release) no call causes more.
+    pub const EVENTS: usize = MOST_EVENTS;
+
     /// Memory for each packet in the queue in bytes, without its payload.
     pub const PER_PACKET: usize = Queue::PER_PACKET;
 

@@ -15,8 +15,8 @@ use anabranch_secure::small::Entropy;
 use anabranch_wire::rdca::{Message, encode};
 use bytes::Bytes;
 
+use super::Record;
 use super::ledger::{Ledger, Source};
-use super::record::Record;
 use super::since_start;
 
 /// An item for the output.

@@ -15,7 +15,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::collector::{Collector, Item, Mark, Taken, What};
-use super::sense::{Sense, SenseEvent};
+use super::{Sense, SenseEvent};
 use crate::clock::{Clock, unix_time};
 use crate::timer::Timer;
 
@@ -124,7 +124,7 @@ impl Feed {
             && machine.next_write() <= now
             && let Some((created, payload)) = self.waiting.take()
         {
-            self.is_full = machine.write(now, created, payload.clone()) == Err(WriteError::Full);
+            self.is_full = machine.write(now, created, &payload) == Err(WriteError::Full);
             self.waiting = self.is_full.then_some((created, payload));
         }
         for _ in 0..ROUND {

@@ -81,6 +81,9 @@ pub struct Initiator<P: Proof> {
 }
 
 impl<P: Proof> Initiator<P> {
+    /// Length of the longest HELLO in bytes.
+    pub const LONGEST_HELLO: usize = HELLO_BODY + P::BODY + Greeting::MOST;
+
     /// Creates the sender `name` in the run `run`, a random number that no other run of this sender
     /// has. `entropy` must never return the same bytes twice.
     pub fn new(proof: P, name: &Name, run: u64, entropy: Entropy) -> Self {
@@ -90,7 +93,7 @@ impl<P: Proof> Initiator<P> {
             greeting: Greeting::new(run, name),
             session: None,
             calling: None,
-            hello: Vec::new(),
+            hello: Vec::with_capacity(Self::LONGEST_HELLO),
             called: None,
             silent_since: None,
             response: None,

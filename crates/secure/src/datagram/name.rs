@@ -65,7 +65,8 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    const MOST: usize = RUN + 1 + MOST;
+    /// Length of the longest greeting in bytes.
+    pub(super) const MOST: usize = RUN + 1 + MOST;
 
     pub(super) fn new(run: u64, name: &Name) -> Self {
         let name = name.as_str().as_bytes();

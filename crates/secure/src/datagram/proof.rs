@@ -26,6 +26,9 @@ pub trait Proof {
     /// State between HELLO and WELCOME.
     type Begun;
 
+    /// Length of the body of HELLO in bytes, without the greeting.
+    const BODY: usize;
+
     /// Number of the pattern in HELLO.
     fn pattern(&self) -> u8;
 
@@ -47,6 +50,8 @@ pub struct Clear;
 
 impl Proof for Clear {
     type Begun = ();
+
+    const BODY: usize = 0;
 
     fn pattern(&self) -> u8 {
         pattern::CLEAR
@@ -97,6 +102,8 @@ const SHARED_WELCOME: usize = HEAD + NONCE + NUMBER;
 impl Proof for Shared {
     /// The digest of HELLO.
     type Begun = [u8; KEY];
+
+    const BODY: usize = ID + NONCE + TAG;
 
     fn pattern(&self) -> u8 {
         pattern::SHARED
@@ -167,6 +174,8 @@ pub struct Forward(pub SharedKey);
 impl Proof for Forward {
     type Begun = Handshake;
 
+    const BODY: usize = ID + KEY + TAG;
+
     fn pattern(&self) -> u8 {
         pattern::FORWARD
     }
@@ -203,6 +212,8 @@ impl Known {
 
 impl Proof for Known {
     type Begun = Handshake;
+
+    const BODY: usize = KEY + (KEY + TAG) + TAG;
 
     fn pattern(&self) -> u8 {
         pattern::KNOWN
@@ -280,6 +291,8 @@ pub enum AnyBegun {
 #[cfg(feature = "std")]
 impl Proof for AnyProof {
     type Begun = AnyBegun;
+
+    const BODY: usize = Known::BODY;
 
     fn pattern(&self) -> u8 {
         match self {

@@ -245,7 +245,7 @@ impl World {
                     host.next = self.now + host.period;
                     let length = self.prng.pick(&[0, 1, 20, 100, 400]);
                     let payload = Bytes::from(self.prng.octets(length));
-                    if sense.write(now, 0, payload.clone()).is_ok() {
+                    if sense.write(now, 0, &payload).is_ok() {
                         host.accepted.entry(host.run).or_default().push(payload);
                         host.left -= 1;
                         if host.left == 0 {

@@ -1,7 +1,8 @@
 //! One sender: records over RDCA over a session.
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use anabranch_core::rdca::{
     Incarnation, Outcome, Sender, SenderConfig, SenderEvent, SenderInfo, Seq, WriteError,
@@ -12,8 +13,8 @@ use anabranch_secure::small::Entropy;
 use anabranch_wire::rdca::encode;
 use bytes::Bytes;
 
-use super::record::{RECORD_HEADER, Record};
-use super::since_start;
+use crate::record::{self, RECORD_HEADER};
+use crate::since_start;
 
 /// An event for the owner of a sender.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,7 +37,13 @@ pub enum SenseEvent {
     },
 }
 
-/// A sender. Order of calls: any `handle_*` and commands, then [`Sense::poll_transmit`] and
+/// Length of the longest valid message of a sink in bytes: a SNACK.
+pub const MAX_ANSWER: usize = 92;
+/// Number of events of one call.
+pub const EVENTS: usize = 4;
+
+/// A sender. What it allocates at the start suffices for a steady stream, and for any answers of at
+/// most [`MAX_ANSWER`] bytes, if its owner polls all events after each call. Order of calls: any `handle_*` and commands, then [`Sense::poll_transmit`] and
 /// [`Sense::poll_event`] until there is nothing, then [`Sense::next_timeout`].
 #[derive(Debug)]
 pub struct Sense<P: Proof> {
@@ -60,6 +67,7 @@ pub struct Sense<P: Proof> {
 impl<P: Proof> Sense<P> {
     /// Creates the sender `name` in the run `run`, a random number that no other run of this sender
     /// has. `cap` limits the rate of records in bits per second.
+    #[inline(always)]
     pub fn new(
         config: SenderConfig,
         proof: P,
@@ -76,12 +84,13 @@ impl<P: Proof> Sense<P> {
             next_write: Instant::ZERO,
             next: 0,
             confirmed: 0,
-            ends: VecDeque::new(),
+            // A record has at least one packet.
+            ends: VecDeque::with_capacity(config.queue_packets.into()),
             is_connected: false,
             handshakes: 0,
-            events: VecDeque::new(),
-            plain: Vec::new(),
-            message: Vec::new(),
+            events: VecDeque::with_capacity(EVENTS),
+            plain: Vec::with_capacity(MAX_ANSWER),
+            message: Vec::with_capacity(config.datagram.into()),
         }
     }
 
@@ -102,9 +111,8 @@ impl<P: Proof> Sense<P> {
     /// # Errors
     /// Returns [`WriteError`] and accepts nothing. [`SenseEvent::Writable`] follows
     /// [`WriteError::Full`].
-    pub fn write(&mut self, now: Instant, created: u64, payload: Bytes) -> Result<u64, WriteError> {
-        let record = Record { number: self.next as u32, created, payload };
-        let octets = record.encode();
+    pub fn write(&mut self, now: Instant, created: u64, payload: &[u8]) -> Result<u64, WriteError> {
+        let octets = record::encode(self.next as u32, created, payload);
         let pieces = self.sender.pieces(octets.len());
         let length = octets.len() as u64;
         let first = self.sender.write(now, octets)?;
@@ -124,6 +132,11 @@ impl<P: Proof> Sense<P> {
     /// Announces the last record. [`SenseEvent::Closed`] follows when the sink has confirmed all.
     pub fn close(&mut self, now: Instant) {
         self.sender.close(now);
+    }
+
+    /// Handles a report that the network has no path to the sink.
+    pub fn path_lost(&mut self, now: Instant) {
+        self.sender.path_lost(now);
     }
 
     /// Ends the stream at once.

@@ -1,9 +1,21 @@
 //! Records: what one write of RDCA carries.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use alloc::vec::Vec;
+
+use bytes::Bytes;
 
 /// Length of a record's header in bytes: number and time of creation.
 pub const RECORD_HEADER: usize = 10;
+
+/// A record as RDCA carries it. `number` has the low 32 bits of its number, and `created` the time
+/// of its creation as [`Record`] has it.
+pub fn encode(number: u32, created: u64, payload: &[u8]) -> Bytes {
+    let mut octets = Vec::with_capacity(RECORD_HEADER + payload.len());
+    octets.extend_from_slice(&number.to_be_bytes());
+    octets.extend_from_slice(&created.min((1 << 48) - 1).to_be_bytes()[2..]);
+    octets.extend_from_slice(payload);
+    octets.into()
+}
 
 /// A record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,15 +29,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record as RDCA carries it.
-    pub fn encode(&self) -> Bytes {
-        let mut octets = BytesMut::with_capacity(RECORD_HEADER + self.payload.len());
-        octets.put_u32(self.number);
-        octets.put_uint(self.created.min((1 << 48) - 1), 6);
-        octets.put_slice(&self.payload);
-        octets.freeze()
-    }
-
     /// Parses a record. `None` if it is shorter than its header.
     pub fn decode(octets: &Bytes) -> Option<Self> {
         let head: &[u8; RECORD_HEADER] = octets.first_chunk()?;
@@ -53,7 +56,7 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written_and_numbers_go_on_after_two_to_the_32() {
         let record = Record { number: 7, created: 0x1234_5678_9abc, payload: Bytes::from_static(b"x") };
-        let octets = record.encode();
+        let octets = encode(record.number, record.created, &record.payload);
         assert_eq!(octets[..], [0, 0, 0, 7, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, b'x']);
         assert_eq!(Record::decode(&octets), Some(record.clone()));
         assert_eq!(Record::decode(&octets.slice(..9)), None);
