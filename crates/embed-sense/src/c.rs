@@ -85,7 +85,7 @@ unsafe fn create(
     size: usize,
     sizes: &Sizes,
     name: &Name,
-    shared: Option<SharedKey>,
+    shared: Option<&[u8; 32]>,
 ) -> Result<NonNull<Handle>, c_int> {
     let mut run = [0; 8];
     entropy(&mut run).map_err(|_| api::ENTROPY)?;
@@ -93,6 +93,7 @@ unsafe fn create(
     // SAFETY: the caller guarantees the contract.
     let made = unsafe {
         Handle::create(octets, size, sizes.blocks(), |place| {
+            let shared = shared.copied().map(SharedKey::from_octets);
             Some(place.write(Node::new(sizes, name, run, shared, entropy)))
         })
     };
@@ -116,7 +117,7 @@ unsafe extern "C" fn anabranch_sense_init(
     };
     let sizes = Sizes::from(config);
     // SAFETY: the pointer is null or refers to 32 bytes.
-    let shared = unsafe { config.shared.cast::<[u8; 32]>().as_ref() }.copied().map(SharedKey::from_octets);
+    let shared = unsafe { config.shared.cast::<[u8; 32]>().as_ref() };
     // SAFETY: the pointer is null or a text that ends with a zero byte.
     let name = NonNull::new(config.name.cast_mut()).map(|name| unsafe { CStr::from_ptr(name.as_ptr()) });
     let name = name.and_then(|name| name.to_str().ok()?.parse::<Name>().ok());

@@ -16,6 +16,9 @@ use crate::sense::{EVENTS, MAX_ANSWER, SenseEvent};
 /// Length of the longest header of a data packet in bytes.
 const HEADER: usize = anabranch_wire::rdca::MAX_DATA_HEADER;
 
+/// Length of a pre-shared key in bytes.
+const KEY: usize = 32;
+
 /// The memory bounds of one sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
@@ -68,7 +71,7 @@ impl Sizes {
     }
 
     /// Heap bytes by purpose, in the order of docs/reference/embedded-sense.md.
-    pub fn parts(&self) -> [(&'static str, usize); 4] {
+    pub fn parts(&self) -> [(&'static str, usize); 5] {
         let packets = usize::from(self.packets);
         let events =
             lasting(EVENTS * size_of::<SenseEvent>()) + lasting(Sender::EVENTS * size_of::<SenderEvent>());
@@ -79,6 +82,7 @@ impl Sizes {
             ("records, and one more", self.blocks().into_iter().map(Blocks::heap).sum()),
             ("events", events),
             ("datagrams and messages", message + plain + datagram + hello),
+            ("key", lasting(KEY)),
         ]
     }
 

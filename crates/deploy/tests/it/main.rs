@@ -7,4 +7,5 @@ mod embedded;
 mod faults;
 mod programs;
 mod sense;
+mod sense_in_c;
 mod unread;
