@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use crate::api::{Counters, Event, kind};
-use crate::sense::{MAX_ANSWER, Sense, SenseEvent};
+use crate::sense::{LONGEST_ANSWER, Sense, SenseEvent};
 use crate::sizes::Sizes;
 use anabranch_core::rdca::{Outcome, WriteError};
 use anabranch_core::time::Instant;
@@ -55,7 +55,7 @@ impl Proof for Guard {
 }
 
 /// Longest datagram of a sink in bytes, with header and tag.
-const MAX_DATAGRAM: usize = MAX_ANSWER + anabranch_secure::datagram::OVERHEAD;
+const MAX_DATAGRAM: usize = LONGEST_ANSWER + anabranch_secure::datagram::OVERHEAD;
 
 /// A sender whose memory is bounded by its [`Sizes`].
 #[derive(Debug)]

@@ -38,7 +38,10 @@ pub enum SenseEvent {
 }
 
 /// Length of the longest valid message of a sink in bytes: a SNACK.
-pub const MAX_ANSWER: usize = 92;
+pub const LONGEST_ANSWER: usize = 92;
+/// Length of the longest message in a datagram that is long enough for any answer: without
+/// encryption the place of the tag may have more of it.
+pub const MAX_ANSWER: usize = LONGEST_ANSWER + 16;
 /// Number of events of one call.
 pub const EVENTS: usize = 4;
 

@@ -100,6 +100,7 @@ mod tests {
     use anabranch_wire::rdca::{Ranges, Report, Snack, TimeStamp, encode};
 
     use super::*;
+    use crate::sense::LONGEST_ANSWER;
 
     #[test]
     fn no_answer_of_a_sink_is_longer_than_its_limit() {
@@ -120,6 +121,6 @@ mod tests {
         };
         let mut octets = Vec::new();
         encode(&Message::Snack(Snack { report, missing }), &mut octets);
-        assert_eq!((missing.as_slice().len(), octets.len()), (16, MAX_ANSWER));
+        assert_eq!((missing.as_slice().len(), octets.len()), (16, LONGEST_ANSWER));
     }
 }

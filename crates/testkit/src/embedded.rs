@@ -2,6 +2,7 @@
 //! and links C programs with them.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -195,6 +196,30 @@ pub fn program_as(kind: Kind, build: Build, sources: &[&Path], program: &Path) -
     let output = cc.output().expect("the compiler starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())
+}
+
+/// Compiles `tests/hostile.c` of a library and runs it with these arguments, under the program in
+/// `with` if it is not empty. Returns its output. Without a C compiler it prints that and returns
+/// `None`.
+///
+/// # Panics
+///
+/// The program finds a fault.
+pub fn hostile(
+    kind: Kind,
+    build: Build,
+    with: &[&str],
+    arguments: [&str; 2],
+    folder: &Path,
+) -> Option<String> {
+    let linked = folder.join("hostile");
+    program_as(kind, build, &[&kind.file("tests/hostile.c")], &linked)?;
+    let mut words = with.iter().map(OsStr::new).chain([linked.as_os_str()]);
+    let mut run = Command::new(words.next().expect("it has a name"));
+    let run = run.args(words).args(arguments).output().expect("it starts");
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{arguments:?}: {said}{}", String::from_utf8_lossy(&run.stderr));
+    Some(said)
 }
 
 /// Links all functions of a library into a program for this machine that does nothing, in `folder`,

@@ -1,13 +1,9 @@
 //! Tests of the C interface: header, hostile input, and size without an operating system.
 
-use std::ffi::OsStr;
-use std::path::Path;
-use std::process::Command;
-
 use anabranch_cache::api::{self, Config, Counters};
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{
-    Build, Kind, Part, bare_metal, check_header, declared, defined, program, program_as, text_by_part, whole,
+    Build, Kind, Part, bare_metal, check_header, declared, defined, hostile, program, text_by_part, whole,
 };
 use anabranch_testkit::layout_checks;
 
@@ -53,24 +49,12 @@ fn the_header_lays_out_what_the_library_reads() {
     check_header(Kind::Cache, &checks, folder.path());
 }
 
-/// Runs `hostile.c` with these rounds and this seed, under the program in `with` if it is not
-/// empty. Returns its output.
-fn hostile(build: Build, folder: &Path, with: &[&str], rounds: &str, seed: &str) -> Option<String> {
-    let linked = folder.join("hostile");
-    program_as(Kind::Cache, build, &[&Kind::Cache.file("tests/hostile.c")], &linked)?;
-    let mut words = with.iter().map(OsStr::new).chain([linked.as_os_str(), rounds.as_ref(), seed.as_ref()]);
-    let mut run = Command::new(words.next().expect("it has a name"));
-    let run = run.args(words).output().expect("it starts");
-    let said = String::from_utf8_lossy(&run.stdout).into_owned();
-    assert_eq!(run.status.code(), Some(0), "seed {seed}: {said}{}", String::from_utf8_lossy(&run.stderr));
-    Some(said)
-}
-
 #[test]
 fn enemies_find_no_way_out_of_the_memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for seed in ["1", "2", "3"] {
-        let Some(said) = hostile(Build::Shipped, folder.path(), &[], "100", seed) else { return };
+        let run = hostile(Kind::Cache, Build::Shipped, &[], ["100", seed], folder.path());
+        let Some(said) = run else { return };
         println!("seed {seed}: {said}");
     }
 }
@@ -80,7 +64,7 @@ fn valgrind_finds_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };
     let valgrind = [valgrind.to_str().expect("text"), "--quiet", "--error-exitcode=99"];
-    hostile(Build::Shipped, folder.path(), &valgrind, "2", "4");
+    hostile(Kind::Cache, Build::Shipped, &valgrind, ["2", "4"], folder.path());
 }
 
 #[test]
@@ -90,7 +74,7 @@ fn the_address_sanitizer_finds_nothing() {
         return;
     }
     for seed in ["5", "6"] {
-        hostile(Build::Sanitized, folder.path(), &[], "50", seed);
+        hostile(Kind::Cache, Build::Sanitized, &[], ["50", seed], folder.path());
     }
 }
 

@@ -1,6 +1,8 @@
-//! Tests of the sender for C: memory bounds, header, example and hostile input.
+//! Tests of the sender for C: memory bounds, header, sizes and hostile input. The example sends to
+//! the deployed sink in the tests of `anabranch-deploy`.
 
 mod bounds;
+mod c;
 
 use anabranch_testkit::counting::Counting;
 
