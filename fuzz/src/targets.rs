@@ -3,6 +3,7 @@
 mod aodv;
 mod datagram;
 mod embed_cache;
+mod embed_sense;
 mod event_log;
 mod ip_tcp;
 mod lowpan;
@@ -43,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rpl", run: rpl::run, max_len: 1024 },
     Target { name: "aodv", run: aodv::run, max_len: 512 },
     Target { name: "embed_cache", run: embed_cache::run, max_len: 4096 },
+    Target { name: "embed_sense", run: embed_sense::run, max_len: 4096 },
     Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_guard", run: set_guard::run, max_len: 2048 },

@@ -65,6 +65,14 @@ fn embed_cache() {
 }
 
 #[test]
+fn embed_sense() {
+    let landmarks = short_run("embed_sense", 4_000).landmarks;
+    for landmark in ["connected", "confirmed", "writable", "ended", "a record repeated"] {
+        assert!(landmarks.contains_key(landmark), "never reached: {landmark}");
+    }
+}
+
+#[test]
 fn tcp_input() {
     let landmarks = short_run("tcp_input", 4_000).landmarks;
     let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();

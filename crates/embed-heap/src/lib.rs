@@ -2,8 +2,8 @@
 //!
 //! A [`Handle`] is the structure at the beginning of that memory. The rest is a heap for one
 //! machine: what is allocated while the machine is created lasts, and from then on there are only
-//! blocks of a few sizes ([`Blocks`]). Blocks of one size cannot fragment, so a machine with a known
-//! number of allocations never runs out of them.
+//! blocks of a few sizes ([`Blocks`]). Blocks of one size cannot fragment, so a machine with a
+//! known number of allocations never runs out of them.
 //!
 //! Rust has a single global allocator. The one here serves the machine that is being called
 //! ([`Call`]) and refuses allocations outside of calls. Machines therefore share no state, and only
@@ -197,9 +197,9 @@ impl<T> Handle<T> {
     }
 
     /// Creates a machine at the beginning of `size` bytes: `make` writes it to its place, since a
-    /// machine on its way through the stack would take as much stack again. The heap has what `make`
-    /// allocates, and then `blocks`, smaller ones first. Returns `None` if the memory is too short
-    /// for that, or if `make` returns `None`.
+    /// machine on its way through the stack would take as much stack again. The heap has what
+    /// `make` allocates, and then `blocks`, smaller ones first. Returns `None` if the memory is too
+    /// short for that, or if `make` returns `None`.
     ///
     /// # Safety
     ///

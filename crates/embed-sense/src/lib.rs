@@ -5,7 +5,8 @@
 //!
 //! * [`sense`] joins [`anabranch_core::rdca::Sender`], the sessions of
 //!   [`anabranch_secure::datagram`] and the records of [`record`].
-//! * [`node`] is a sender with a pre-shared key whose memory [`sizes`] knows in advance.
+//! * [`node`] is a sender with a pre-shared key, or none ([`guard`]), whose memory [`sizes`] knows
+//!   in advance.
 //! * [`api`] contains the types of `include/anabranch_sense.h`.
 //! * `c`, with the feature of that name, contains its functions and the panic handler.
 
@@ -18,6 +19,7 @@ extern crate std;
 pub mod api;
 #[cfg(feature = "c")]
 mod c;
+pub mod guard;
 pub mod node;
 pub mod record;
 pub mod sense;

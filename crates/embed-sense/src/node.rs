@@ -4,55 +4,14 @@
 use alloc::vec::Vec;
 
 use crate::api::{Counters, Event, kind};
+use crate::guard::Guard;
 use crate::sense::{LONGEST_ANSWER, Sense, SenseEvent};
 use crate::sizes::Sizes;
 use anabranch_core::rdca::{Outcome, WriteError};
 use anabranch_core::time::Instant;
-use anabranch_secure::datagram::{Clear, Keys, Name, Proof, Shared};
+use anabranch_secure::SharedKey;
+use anabranch_secure::datagram::{Name, Shared};
 use anabranch_secure::small::Entropy;
-use anabranch_secure::{NoEntropy, SharedKey};
-
-/// How a small node proves who it is.
-#[derive(Clone, Debug)]
-pub enum Guard {
-    /// Not at all, for trusted networks.
-    Clear,
-    /// With a pre-shared key.
-    Shared(Shared),
-}
-
-impl Proof for Guard {
-    /// The digest of HELLO.
-    type Begun = [u8; 32];
-
-    const BODY: usize = Shared::BODY;
-
-    fn pattern(&self) -> u8 {
-        match self {
-            Self::Clear => Clear.pattern(),
-            Self::Shared(shared) => shared.pattern(),
-        }
-    }
-
-    fn begin(
-        &self,
-        greeting: &[u8],
-        entropy: Entropy,
-        hello: &mut Vec<u8>,
-    ) -> Result<Self::Begun, NoEntropy> {
-        match self {
-            Self::Clear => Clear.begin(greeting, entropy, hello).map(|()| [0; 32]),
-            Self::Shared(shared) => shared.begin(greeting, entropy, hello),
-        }
-    }
-
-    fn finish(&self, digest: &Self::Begun, welcome: &[u8]) -> Option<(u32, Option<Keys>)> {
-        match self {
-            Self::Clear => Clear.finish(&(), welcome),
-            Self::Shared(shared) => shared.finish(digest, welcome),
-        }
-    }
-}
 
 /// Longest datagram of a sink in bytes, with header and tag.
 const MAX_DATAGRAM: usize = LONGEST_ANSWER + anabranch_secure::datagram::OVERHEAD;
@@ -73,6 +32,8 @@ pub struct Node {
     confirmed: u64,
     written: u64,
     ended: Option<Outcome>,
+    /// The end was reported. A session may still be renewed, of which nothing is told.
+    is_over: bool,
 }
 
 impl Node {
@@ -92,6 +53,7 @@ impl Node {
             confirmed: 0,
             written: 0,
             ended: None,
+            is_over: false,
         }
     }
 
@@ -105,8 +67,8 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// The record is too long, the queue is full, or the stream is closed. An event follows when the
-    /// queue has room.
+    /// The record is too long, the queue is full, or the stream is closed. An event follows when
+    /// the queue has room.
     pub fn write(&mut self, now: Instant, created: u64, payload: &[u8]) -> Result<u64, WriteError> {
         let (octets, most) = (payload.len(), usize::from(self.payload));
         if octets > most {
@@ -158,6 +120,9 @@ impl Node {
 
     /// The next event. Events of one kind are joined until they are polled.
     pub fn event(&mut self) -> Option<Event> {
+        if self.is_over {
+            return None;
+        }
         let event = |kind| Event { kind, complete: 0, confirmed: self.confirmed, written: self.written };
         if core::mem::take(&mut self.is_connected) {
             return Some(event(kind::CONNECTED));
@@ -169,7 +134,8 @@ impl Node {
         if core::mem::take(&mut self.is_writable) {
             return Some(event(kind::WRITABLE));
         }
-        let outcome = self.ended.take()?;
+        let outcome = self.ended?;
+        self.is_over = true;
         Some(Event { complete: (outcome == Outcome::Complete).into(), ..event(kind::ENDED) })
     }
 

@@ -46,7 +46,9 @@ pub const MAX_ANSWER: usize = LONGEST_ANSWER + 16;
 pub const EVENTS: usize = 4;
 
 /// A sender. What it allocates at the start suffices for a steady stream, and for any answers of at
-/// most [`MAX_ANSWER`] bytes, if its owner polls all events after each call. Order of calls: any `handle_*` and commands, then [`Sense::poll_transmit`] and
+/// most [`MAX_ANSWER`] bytes, if its owner polls all events after each call.
+///
+/// Order of calls: any `handle_*` and commands, then [`Sense::poll_transmit`] and
 /// [`Sense::poll_event`] until there is nothing, then [`Sense::next_timeout`].
 #[derive(Debug)]
 pub struct Sense<P: Proof> {

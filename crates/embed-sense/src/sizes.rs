@@ -2,14 +2,14 @@
 //!
 //! The queue and all buffers are allocated at the start. A record takes one block of the longest
 //! record's size and one block for its reference count; the record that is being written has one
-//! pair more than the queue. One block is for the copy of an answer of the sink. The blocks of a kind
-//! are equal, so they cannot fragment.
+//! pair more than the queue. One block is for the copy of an answer of the sink. The blocks of a
+//! kind are equal, so they cannot fragment.
 
 use anabranch_core::rdca::{Sender, SenderConfig, SenderEvent, Seq};
 use anabranch_embed_heap::{Blocks, lasting};
 use anabranch_secure::datagram::{Initiator, OVERHEAD};
 
-use crate::node::Guard;
+use crate::guard::Guard;
 use crate::record::RECORD_HEADER;
 use crate::sense::{EVENTS, MAX_ANSWER, SenseEvent};
 

@@ -2,7 +2,7 @@
 //!
 //! A packet consists of a [`Header`] and a payload. [`parse`] and [`emit`] convert between these
 //! and bytes; [`parse_tcp`] and [`emit_tcp`] do so for a packet with a TCP segment, [`parse_udp`]
-//! and [`emit_udp`] for one with a UDP datagram. [`parse_tcp_header`] and [`write_tcp`] do so in the
+//! and [`emit_udp`] for one with a UDP datagram. [`parse_tcp_header`] and [`write_tcp`] work in the
 //! caller's memory. [`fragment`] cuts a payload to an MTU, and [`Reassembler`] joins the fragments.
 //!
 //! [`Header`] does not keep IPv4 options, the don't-fragment bit and IPv6 extension headers other

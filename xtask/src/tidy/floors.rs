@@ -51,7 +51,18 @@ const FLOORS: &[Floor] = &[
     },
     Floor {
         name: "fuzz",
-        may_know: &["wire", "core", "units", "secure", "model", "embed-cache", "sim", "net", "view"],
+        may_know: &[
+            "wire",
+            "core",
+            "units",
+            "secure",
+            "model",
+            "embed-cache",
+            "embed-sense",
+            "sim",
+            "net",
+            "view",
+        ],
     },
 ];
 

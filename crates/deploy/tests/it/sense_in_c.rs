@@ -16,8 +16,8 @@ use anabranch_testkit::prng::Prng;
 
 use crate::programs::command;
 
-/// Limit on the memory of a sender with 16 records of 100 bytes, in bytes: what it is given, and the
-/// stack of the example with all calls of the library.
+/// Limit on the memory of a sender with 16 records of 100 bytes, in bytes: what it is given, and
+/// the stack of the example with all calls of the library.
 const RAM: u64 = 8_000;
 
 /// A path to a sink that loses a share of all datagrams in either direction.

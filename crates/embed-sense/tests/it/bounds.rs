@@ -30,8 +30,11 @@ struct Receiver {
 
 impl Receiver {
     fn new(shared: Option<SharedKey>) -> Self {
-        let accepts =
-            Accepts { insecure: shared.is_none(), shared: shared.into_iter().collect(), ..Accepts::default() };
+        let accepts = Accepts {
+            insecure: shared.is_none(),
+            shared: shared.into_iter().collect(),
+            ..Accepts::default()
+        };
         let responder =
             Responder::new(since_start(Instant::ZERO), accepts, 10, entropy).expect("there is entropy");
         Self { responder, sink: Sink::new(SinkConfig::default(), 3), plain: Vec::new(), next: 0 }
@@ -75,7 +78,6 @@ impl Receiver {
 fn payload_of(number: u32) -> Vec<u8> {
     vec![number as u8; number as usize % 101]
 }
-
 
 fn run(shared: Option<&SharedKey>, loss: u64) {
     let sizes = Sizes::default();

@@ -99,7 +99,10 @@ fn the_library_has_at_most_48_kb_of_text() {
 
 /// Parts of the code, and substrings of their symbols. The first match counts.
 const PARTS: [Part; 6] = [
-    ("encryption and handshake", &["anabranch_secure", "blake2", "chacha", "poly1305", "cipher", "crypto_common"]),
+    (
+        "encryption and handshake",
+        &["anabranch_secure", "blake2", "chacha", "poly1305", "cipher", "crypto_common"],
+    ),
     ("messages", &["anabranch_wire"]),
     ("sender", &["anabranch_core", "vec_deque"]),
     ("library for C, with inlined parts of the others", &["anabranch_sense", "embed_heap"]),

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Sweep(String),
     /// Rust, which must be an included file that cargo builds.
     Rust,
-    /// C for a program with `anabranch_node.h`.
+    /// C for a program with the header of a C library.
     C,
     /// Python that runs in the tests of the package.
     Python,

@@ -71,8 +71,11 @@ fn c(text: &str) -> Result<(), String> {
     let Some(compiler) = find_or_install("cc", "gcc") else { return Ok(()) };
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("block.c");
+    let libraries = [("cache", "embed-cache"), ("sense", "embed-sense"), ("node", "embed")];
+    let used = libraries.iter().find(|(library, _)| text.contains(&format!("anabranch_{library}_")));
+    let (library, package) = used.unwrap_or(&libraries[2]);
     let program = format!(
-        "#include \"anabranch_node.h\"\n\
+        "#include \"anabranch_{library}.h\"\n\
          int block(uint64_t now, uint32_t stream, const unsigned char *octets, size_t n);\n\
          int block(uint64_t now, uint32_t stream, const unsigned char *octets, size_t n)\n\
          {{\nint taken;\n{text}\nreturn taken;\n}}\n"
@@ -81,7 +84,7 @@ fn c(text: &str) -> Result<(), String> {
     let mut command = Command::new(compiler);
     command
         .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I"])
-        .arg(root().join("crates/embed/include"));
+        .arg(root().join("crates").join(package).join("include"));
     let output = command.arg(&path).output().map_err(|error| error.to_string())?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
