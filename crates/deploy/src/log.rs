@@ -17,7 +17,7 @@ use crate::say;
 
 /// Severity of a log line, most severe first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
-pub(crate) enum Level {
+pub enum Level {
     /// The program ends, or a transfer has failed.
     Error,
     /// The program works, but needs attention.
@@ -44,7 +44,7 @@ enum Format {
 
 /// Options of the log.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Logging {
+pub struct Logging {
     /// Format of log lines: text, or one JSON object per line with `time`, `level`, `event` and
     /// `message`
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
@@ -63,7 +63,7 @@ static STARTED: OnceLock<Started> = OnceLock::new();
 
 impl Logging {
     /// Sets the format and level for this process, whose lines carry the name `program`.
-    pub(crate) fn start(self, program: &'static str) {
+    pub fn start(self, program: &'static str) {
         // A process is one program, so only the first call takes effect.
         let _ = STARTED.set(Started { program, logging: self });
     }
@@ -71,7 +71,7 @@ impl Logging {
 
 /// A log line.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     level: Level,
     event: &'static str,
     message: String,
@@ -81,28 +81,28 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Creates a line of this level. `event` names its kind in one or two words.
-    pub(crate) fn new(level: Level, event: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(level: Level, event: &'static str, message: impl Into<String>) -> Self {
         Self { level, event, message: message.into(), hint: None, fields: Map::new() }
     }
 
     /// Creates a line of level `info`.
-    pub(crate) fn info(event: &'static str, message: impl Into<String>) -> Self {
+    pub fn info(event: &'static str, message: impl Into<String>) -> Self {
         Self::new(Level::Info, event, message)
     }
 
     /// Creates a line of level `warning`.
-    pub(crate) fn warning(event: &'static str, message: impl Into<String>) -> Self {
+    pub fn warning(event: &'static str, message: impl Into<String>) -> Self {
         Self::new(Level::Warning, event, message)
     }
 
     /// Adds a field to the JSON object. In text format the message already contains it.
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
         self
     }
 
     /// Adds a hint: a field of the JSON object, or a second line of text.
-    pub(crate) fn hinted(mut self, hint: &str) -> Self {
+    pub fn hinted(mut self, hint: &str) -> Self {
         self.hint = Some(hint.to_owned());
         self
     }
@@ -129,7 +129,7 @@ impl Entry {
     }
 
     /// Writes the line to standard error, if its level is logged.
-    pub(crate) fn write(&self) {
+    pub fn write(&self) {
         if let Some(line) = self.line() {
             say!("{line}");
         }

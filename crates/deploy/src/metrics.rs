@@ -35,11 +35,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A page of metrics.
 #[derive(Debug, Default)]
-pub(crate) struct Page(String);
+pub struct Page(String);
 
 /// Kind of a metric.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Grows until a restart.
     Counter,
     /// Can grow and shrink.
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
 
 impl Page {
     /// Creates a page with the metrics that every process has.
-    pub(crate) fn of_process() -> Self {
+    pub fn of_process() -> Self {
         let mut page = Self::default();
         page.family("anabranch_build_info", Kind::Gauge, "The program's version; always 1.");
         page.sample("anabranch_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -66,7 +66,7 @@ impl Page {
     }
 
     /// Starts a family of samples.
-    pub(crate) fn family(&mut self, name: &str, kind: Kind, help: &str) {
+    pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -75,7 +75,7 @@ impl Page {
     }
 
     /// Adds a sample to the last family.
-    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         // No label here contains a quote, a backslash or a line end, so nothing is escaped.
         let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
         let _ = match labels.is_empty() {
@@ -85,13 +85,13 @@ impl Page {
     }
 
     /// Adds a family with one sample.
-    pub(crate) fn value(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
+    pub fn value(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
         self.family(name, kind, help);
         self.sample(name, &[], value);
     }
 
     /// Adds a counter with one sample per value of `label`.
-    pub(crate) fn counters(&mut self, name: &str, help: &str, label: &str, samples: &[(&str, u64)]) {
+    pub fn counters(&mut self, name: &str, help: &str, label: &str, samples: &[(&str, u64)]) {
         self.family(name, Kind::Counter, help);
         samples.iter().for_each(|(which, count)| self.sample(name, &[(label, which)], count));
     }
@@ -119,14 +119,14 @@ fn resident_bytes() -> Option<u64> {
 
 /// Listener of `--metrics`; `None` without the option.
 #[derive(Debug)]
-pub(crate) struct Metrics(Option<TcpListener>);
+pub struct Metrics(Option<TcpListener>);
 
 impl Metrics {
     /// Listens at `endpoint`. Must be called on a runtime.
     ///
     /// # Errors
     /// The name does not resolve, or the address is not available.
-    pub(crate) async fn bind(endpoint: Option<&Endpoint>) -> Result<Self, Error> {
+    pub async fn bind(endpoint: Option<&Endpoint>) -> Result<Self, Error> {
         let Some(endpoint) = endpoint else { return Ok(Self(None)) };
         let address = endpoint.resolve(PORT)?;
         let listener = TcpListener::bind(address).await.map_err(|e| service::cannot_listen(address, &e))?;
@@ -134,7 +134,7 @@ impl Metrics {
     }
 
     /// Logs the address at which it listens.
-    pub(crate) fn announce(&self) {
+    pub fn announce(&self) {
         if let Some(Ok(address)) = self.0.as_ref().map(TcpListener::local_addr) {
             Entry::info("metrics", format!("metrics on http://{address}/metrics")).write();
         }
@@ -142,7 +142,7 @@ impl Metrics {
 
     /// Answers requests until it is dropped. `page` makes `/metrics`; `health` makes `/healthz`,
     /// with an error if the program cannot do its work.
-    pub(crate) async fn serve(&self, page: impl Fn() -> Page, health: impl Fn() -> Result<(), String>) {
+    pub async fn serve(&self, page: impl Fn() -> Page, health: impl Fn() -> Result<(), String>) {
         let Some(listener) = &self.0 else { return std::future::pending().await };
         // Pages are made on this task, so the spawned tasks only wait for their sockets.
         let mut asking = JoinSet::<Result<Option<Asked>, Elapsed>>::new();

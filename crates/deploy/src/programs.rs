@@ -89,7 +89,8 @@ pub fn all() -> Vec<Command> {
 }
 
 /// The definition of a program `name` that is one command with the options of `A`.
-fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
+#[must_use]
+pub fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
     let command = A::augment_args(Command::new(name)).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
     // The options' own description is about options, not about the program.
     let command = command.about(about).long_about(None::<&str>);

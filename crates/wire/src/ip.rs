@@ -22,7 +22,9 @@ pub use emit::{EmitError, emit};
 pub use fragment::{Fragments, fragment};
 pub use parse::{Field, ParseError, parse};
 pub use reassemble::{Reassembler, ReassemblyError, ReassemblyLimits};
-pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp, parse_tcp_header, write_tcp};
+pub use tcp::{
+    emit_tcp, has_unknown_tcp_options, parse_tcp, parse_tcp_header, parse_tcp_offloaded, write_tcp,
+};
 pub use udp::{UDP_HEADER_LEN, UdpDatagram, emit_udp, parse_udp};
 
 /// Length of an IPv4 header without options in bytes (RFC 791 section 3.1).

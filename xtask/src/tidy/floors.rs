@@ -30,10 +30,11 @@ const FLOORS: &[Floor] = &[
     Floor { name: "sweep", may_know: &["core", "stats", "sim"] },
     Floor { name: "lab", may_know: &["wire", "core", "model", "stats", "sim", "sweep"] },
     Floor { name: "deploy", may_know: &["wire", "core", "units", "secure", "net"] },
+    Floor { name: "host", may_know: &["wire", "core", "units", "net", "deploy"] },
     Floor {
         name: "cli",
         may_know: &[
-            "wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy",
+            "wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy", "host",
         ],
     },
     Floor { name: "campaign", may_know: &["core", "stats", "sim", "lab"] },
@@ -43,7 +44,7 @@ const FLOORS: &[Floor] = &[
             "wire", "core", "units", "model", "stats", "sim", "lab", "campaign", "sweep", "deploy", "cli",
         ],
     },
-    Floor { name: "manual", may_know: &["sim", "deploy", "lab-cli"] },
+    Floor { name: "manual", may_know: &["sim", "deploy", "host", "lab-cli"] },
     Floor { name: "package", may_know: &[] },
     Floor {
         name: "python",
@@ -62,6 +63,7 @@ const FLOORS: &[Floor] = &[
             "sim",
             "net",
             "view",
+            "host",
         ],
     },
 ];

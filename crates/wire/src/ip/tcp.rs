@@ -145,6 +145,22 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
 /// bytes. The payload of the segment is the rest of `payload`.
 pub fn parse_tcp_header(header: &Header, payload: &[u8]) -> Result<(Segment, usize), ParseError> {
     let (src, dst) = addresses(header)?;
+    parse_verified(header, payload, |view| view.verify_checksum(&src, &dst))
+}
+
+/// Parses a segment whose checksum a device is still to compute, or has verified. Otherwise like
+/// [`parse_tcp`].
+pub fn parse_tcp_offloaded(header: &Header, payload: Bytes) -> Result<Segment, ParseError> {
+    addresses(header)?;
+    let (segment, head) = parse_verified(header, &payload, |_| true)?;
+    Ok(Segment { payload: payload.slice(head..), ..segment })
+}
+
+fn parse_verified(
+    header: &Header,
+    payload: &[u8],
+    verify: impl FnOnce(&TcpPacket<&[u8]>) -> bool,
+) -> Result<(Segment, usize), ParseError> {
     if header.protocol != Protocol::TCP {
         return Err(ParseError::at(Field::Protocol, 0));
     }
@@ -162,7 +178,7 @@ pub fn parse_tcp_header(header: &Header, payload: &[u8]) -> Result<(Segment, usi
     if header_len < TCP_HEADER_LEN || header_len > payload.len() {
         return Err(ParseError::at(Field::TcpDataOffset, 12));
     }
-    if !view.verify_checksum(&src, &dst) {
+    if !verify(&view) {
         return Err(ParseError::at(Field::TcpChecksum, CHECKSUM_OFFSET));
     }
     let (options, mptcp) = parse_options(view.options())?;

@@ -1,0 +1,13 @@
+//! Packets of a Linux host: a box on the path that caches TCP segments of other hosts
+//! (`anabranch cache`).
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
+#[cfg(feature = "program")]
+pub mod cache;
+pub mod nfqueue;
+pub mod packets;
+pub mod raw;
+#[cfg(feature = "program")]
+pub mod rules;

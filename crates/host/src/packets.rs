@@ -1,0 +1,326 @@
+//! The path of a packet through the cache, without a socket: from bytes to the segments of
+//! [`anabranch_core::dtc`] and back.
+//!
+//! Packets that the cache does not understand completely pass unread ([`PacketCounters`]): a copy
+//! that lacks something unknown would be another segment.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_core::dtc::{Config, Counters, FlowKey, LinkEvent, Node, Transmit, Verdict};
+use anabranch_core::segment::{Flags, Segment};
+use anabranch_core::time::Instant;
+use anabranch_wire::ip::{self, Header, IPV4_HEADER_LEN, IPV6_HEADER_LEN, Protocol};
+use bytes::Bytes;
+
+/// What a device does with a packet before it leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Offload {
+    /// The TCP checksum is still to be computed. The content is as its sender wrote it.
+    pub checksum: bool,
+    /// The packet is still to be cut into segments.
+    pub segments: bool,
+}
+
+/// What the host must do with a packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ruling {
+    /// Forward the packet.
+    Accept,
+    /// Forward these bytes instead.
+    Replace(Vec<u8>),
+    /// Drop the packet: the cache or the receiver has it.
+    Drop,
+}
+
+/// Packets by how they were treated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PacketCounters {
+    /// Packets that were read.
+    pub read: u64,
+    /// Packets that the kernel would have cut into segments, and that were read.
+    pub gso: u64,
+    /// Packets that are not TCP, or not IP.
+    pub not_tcp: u64,
+    /// Fragments, and packets with IPv4 options or IPv6 extension headers.
+    pub not_plain: u64,
+    /// Segments with unknown options, reserved bits or urgent data.
+    pub unknown: u64,
+    /// Segments with a wrong length or checksum.
+    pub malformed: u64,
+}
+
+/// A caching node that sees packets.
+#[derive(Debug)]
+pub struct PacketCache {
+    node: Node,
+    paths: Paths,
+    counters: PacketCounters,
+    /// Parts of a packet of which other parts were held back.
+    parts: VecDeque<Transmit>,
+}
+
+impl PacketCache {
+    /// Creates an empty cache.
+    pub fn new(config: Config) -> Self {
+        Self {
+            node: Node::new(config),
+            paths: Paths::new(config.connections),
+            counters: PacketCounters::default(),
+            parts: VecDeque::new(),
+        }
+    }
+
+    /// Handles a packet that the host is about to forward, after the host has decremented the hop
+    /// limit.
+    pub fn handle_packet(&mut self, now: Instant, packet: &[u8], offload: Offload) -> Ruling {
+        let (header, segment) = match read(packet, offload) {
+            Ok(read) => read,
+            Err(unread) => {
+                let counter = match unread {
+                    Unread::NotTcp => &mut self.counters.not_tcp,
+                    Unread::NotPlain => &mut self.counters.not_plain,
+                    Unread::Unknown => &mut self.counters.unknown,
+                    Unread::Malformed => &mut self.counters.malformed,
+                };
+                *counter += 1;
+                return Ruling::Accept;
+            }
+        };
+        self.counters.read += 1;
+        let flow = FlowKey { source: header.src, destination: header.dst };
+        let cut = self.paths.observe(&header, packet, &segment, offload);
+        if offload.segments && segment.payload.len() > cut {
+            self.counters.gso += 1;
+            return self.long(now, flow, &segment, cut);
+        }
+        match self.node.handle_segment(now, flow, &segment, 0) {
+            Verdict::Forward => Ruling::Accept,
+            Verdict::Hold => Ruling::Drop,
+            Verdict::Rewrite(options) => {
+                let mut packet = Vec::new();
+                let segment = Segment { options, ..segment };
+                self.paths.write(flow, &segment, &mut packet).map_or(Ruling::Accept, |()| Ruling::Replace(packet))
+            }
+        }
+    }
+
+    /// Handles a packet that the kernel will cut into segments with payloads of at most `cut`
+    /// bytes.
+    fn long(&mut self, now: Instant, flow: FlowKey, segment: &Segment, cut: usize) -> Ruling {
+        let queued = self.parts.len();
+        let mut held = 0;
+        for part in parts(segment, cut) {
+            match self.node.handle_segment(now, flow, &part, 0) {
+                Verdict::Hold => held += 1,
+                _ => self.parts.push_back(Transmit { flow, segment: part }),
+            }
+        }
+        let passed = self.parts.len() - queued;
+        if held > 0 {
+            // The parts that pass are sent one by one.
+            return Ruling::Drop;
+        }
+        self.parts.truncate(self.parts.len() - passed);
+        Ruling::Accept
+    }
+
+    /// Handles a report of the link layer about a packet that it was given. `packet` is whole, or
+    /// for [`LinkEvent::Acknowledged`] at least its headers.
+    pub fn handle_report(&mut self, now: Instant, packet: &[u8], event: LinkEvent) {
+        // The link layer has computed what was to be computed.
+        if let Ok((header, segment)) = read(packet, Offload::default()) {
+            let flow = FlowKey { source: header.src, destination: header.dst };
+            self.node.handle_link(now, flow, &segment, event);
+        }
+    }
+
+    /// Writes the next packet that the cache itself sends to `out`, and returns its destination.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<IpAddr> {
+        loop {
+            let Transmit { flow, segment } =
+                self.parts.pop_front().or_else(|| self.node.poll_transmit(now))?;
+            out.clear();
+            if self.paths.write(flow, &segment, out).is_some() {
+                return Some(flow.destination);
+            }
+        }
+    }
+
+    /// When to call [`PacketCache::handle_timeout`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.node.next_timeout()
+    }
+
+    /// Handles expired timers.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.node.handle_timeout(now);
+    }
+
+    /// Packets so far.
+    pub fn packets(&self) -> &PacketCounters {
+        &self.counters
+    }
+
+    /// What the node has done so far.
+    pub fn segments(&self) -> &Counters {
+        self.node.counters()
+    }
+
+    /// Number of connections with state.
+    pub fn connections(&self) -> usize {
+        self.node.connections()
+    }
+}
+
+/// Why a packet passes unread.
+enum Unread {
+    NotTcp,
+    NotPlain,
+    Unknown,
+    Malformed,
+}
+
+/// Reads a packet that the cache understands completely.
+fn read(packet: &[u8], offload: Offload) -> Result<(Header, Segment), Unread> {
+    let (header, range) = ip::parse(packet).map_err(|_| Unread::NotTcp)?;
+    let plain = if header.src.is_ipv4() { IPV4_HEADER_LEN } else { IPV6_HEADER_LEN };
+    if header.fragment.is_some() || range.start != plain {
+        return Err(Unread::NotPlain);
+    }
+    if header.protocol != Protocol::TCP {
+        return Err(Unread::NotTcp);
+    }
+    let octets = &packet[range];
+    // The reserved bits, of which one is a flag of AccECN, and the flags.
+    let [reserved, flags] = *octets.get(12..14).and_then(<[u8]>::first_chunk).ok_or(Unread::Malformed)?;
+    if reserved & 0x0f != 0 || flags & Flags::URG.0 != 0 || ip::has_unknown_tcp_options(octets) {
+        return Err(Unread::Unknown);
+    }
+    // A copy that the node can keep, since the packet's buffer is used again.
+    let octets = Bytes::copy_from_slice(octets);
+    let parse = if offload.checksum { ip::parse_tcp_offloaded } else { ip::parse_tcp };
+    parse(&header, octets).map(|segment| (header, segment)).map_err(|_| Unread::Malformed)
+}
+
+/// Cuts a segment as a device does (TCP segmentation offload).
+fn parts(segment: &Segment, cut: usize) -> impl Iterator<Item = Segment> {
+    let len = segment.payload.len();
+    (0..len).step_by(cut).map(move |from| {
+        let to = (from + cut).min(len);
+        let mut flags = segment.flags;
+        if from > 0 {
+            flags = flags.without(Flags::CWR);
+        }
+        if to < len {
+            flags = flags.without(Flags::FIN.with(Flags::PSH));
+        }
+        Segment { seq: segment.seq + from as u32, flags, payload: segment.payload.slice(from..to), ..segment.clone() }
+    })
+}
+
+/// What is known of each direction of a connection: the fields of its IP headers, and its segments'
+/// size. Directions whose keys collide replace each other. Then packets of the cache have default
+/// fields.
+#[derive(Debug)]
+struct Paths(Vec<Option<Path>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    flow: FlowKey,
+    ports: (u16, u16),
+    hop_limit: u8,
+    traffic_class: u8,
+    flow_label: u32,
+    /// IPv4: Don't Fragment (RFC 791 section 3.1).
+    dont_fragment: bool,
+    /// Maximum segment size that the sender may use; 0 if it is unknown.
+    mss: u16,
+}
+
+impl Paths {
+    fn new(connections: usize) -> Self {
+        Self(vec![None; (4 * connections).next_power_of_two()])
+    }
+
+    fn place(&self, flow: FlowKey, ports: (u16, u16)) -> usize {
+        let word = |address: IpAddr| match address {
+            IpAddr::V4(v4) => u64::from(v4.to_bits()),
+            IpAddr::V6(v6) => v6.to_bits() as u64 ^ (v6.to_bits() >> 64) as u64,
+        };
+        let mix = |a: u64, b: u64| (a.rotate_left(23) ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let ports = u64::from(ports.0) << 16 | u64::from(ports.1);
+        let mixed = mix(mix(mix(0, word(flow.source)), word(flow.destination)), ports);
+        (mixed >> 32) as usize & (self.0.len() - 1)
+    }
+
+    fn find(&self, flow: FlowKey, ports: (u16, u16)) -> Option<&Path> {
+        self.0[self.place(flow, ports)].as_ref().filter(|path| path.flow == flow && path.ports == ports)
+    }
+
+    /// Notes a packet. Returns the payload of full segments in bytes.
+    fn observe(&mut self, header: &Header, packet: &[u8], segment: &Segment, offload: Offload) -> usize {
+        let flow = FlowKey { source: header.src, destination: header.dst };
+        let ports = (segment.src_port, segment.dst_port);
+        let at = self.place(flow, ports);
+        let known = self.find(flow, ports).map_or(0, |path| path.mss);
+        let mut path = Path {
+            flow,
+            ports,
+            hop_limit: header.hop_limit,
+            traffic_class: header.traffic_class,
+            flow_label: header.flow_label,
+            dont_fragment: header.src.is_ipv4() && packet[6] & DONT_FRAGMENT != 0,
+            mss: known,
+        };
+        let options = segment.options_len();
+        if segment.flags.contains(Flags::SYN) {
+            // Each end announces what it receives. Both directions of a path usually have the same
+            // limit, so the smaller one counts for both.
+            let back = FlowKey { source: flow.destination, destination: flow.source };
+            let other = self.find(back, (ports.1, ports.0)).map_or(0, |path| path.mss);
+            let own = segment.options.mss.unwrap_or(LEAST_MSS);
+            path.mss = if segment.flags.contains(Flags::ACK) && other != 0 { own.min(other) } else { own };
+            let place = self.place(back, (ports.1, ports.0));
+            if let Some(other) = &mut self.0[place]
+                && segment.flags.contains(Flags::ACK)
+                && other.flow == back
+            {
+                other.mss = path.mss;
+            }
+        } else if !offload.segments {
+            path.mss = path.mss.max((segment.payload.len() + options).min(usize::from(u16::MAX)) as u16);
+        }
+        self.0[at] = Some(path);
+        let mss = if path.mss == 0 { LEAST_MSS } else { path.mss };
+        usize::from(mss).saturating_sub(options).max(LEAST_PAYLOAD)
+    }
+
+    /// Writes the packet of a segment; `None` if it cannot be written.
+    fn write(&self, flow: FlowKey, segment: &Segment, out: &mut Vec<u8>) -> Option<()> {
+        let mut header = Header::new(flow.source, flow.destination, Protocol::TCP);
+        let path = self.find(flow, (segment.src_port, segment.dst_port));
+        if let Some(path) = path {
+            header.hop_limit = path.hop_limit;
+            header.traffic_class = path.traffic_class;
+            header.flow_label = path.flow_label;
+        }
+        ip::emit_tcp(&header, segment, out).ok()?;
+        if flow.source.is_ipv4() && path.is_some_and(|path| path.dont_fragment) {
+            out[6] |= DONT_FRAGMENT;
+            let sum = u32::from(u16::from_be_bytes([out[10], out[11]]));
+            // RFC 1624 equation 3, for one word that has changed by 0x4000.
+            let sum = u32::from(!(sum as u16)) + 0x4000;
+            let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+            out[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        Some(())
+    }
+}
+
+/// The flag in the seventh byte of an IPv4 header (RFC 791 section 3.1).
+const DONT_FRAGMENT: u8 = 0x40;
+/// An MSS that every path of IPv6 has (RFC 8200 section 5), for connections whose SYN was not seen.
+const LEAST_MSS: u16 = 1220;
+/// Least payload of a part, whatever MSS a peer announces.
+const LEAST_PAYLOAD: usize = 256;
