@@ -212,8 +212,25 @@ impl MptcpOption {
 }
 
 /// The MPTCP options of one segment: at most one [`Dss`], and other options in order.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+///
+/// Without the feature `mptcp` there are none: they are neither read nor written, as unknown
+/// options are. Small machines save the code.
+#[derive(Eq, Default, Debug)]
 pub struct Mptcp(Carried);
+
+impl Clone for Mptcp {
+    #[inline]
+    fn clone(&self) -> Self {
+        if self.is_empty() { Self::NONE } else { Self(self.0.clone()) }
+    }
+}
+
+impl PartialEq for Mptcp {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.is_empty() && other.is_empty() || self.0 == other.0
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 enum Carried {
@@ -250,7 +267,7 @@ impl Mptcp {
     /// True without options.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        matches!(self.0, Carried::Nothing)
+        !cfg!(feature = "mptcp") || matches!(self.0, Carried::Nothing)
     }
 
     /// The data sequence signal, if there is one.
@@ -293,6 +310,9 @@ impl Mptcp {
     /// Length of all options in bytes, without padding.
     #[inline]
     pub fn bare_len(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
         match &self.0 {
             Carried::Nothing => 0,
             Carried::Dss(dss) => dss.wire_len(),

@@ -48,6 +48,9 @@ impl Mptcp {
     /// Reads one option, without its kind and length; of two DSS the last wins. Returns false and
     /// changes nothing if the option is malformed: unknown subtypes and lengths are ignored.
     pub(crate) fn read(&mut self, octets: &[u8]) -> bool {
+        if !cfg!(feature = "mptcp") {
+            return false;
+        }
         let mut reader = Reader(octets);
         let Some(first) = reader.u8() else { return false };
         if first >> 4 == subtype::DSS {
