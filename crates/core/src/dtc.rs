@@ -37,12 +37,13 @@ mod connection;
 mod counters;
 mod data;
 mod flow;
+mod index;
 mod sack;
 mod table;
 
 pub use config::{
     AckCustody, Backoff, Chance, Config, Custody, Displacement, DuplicateAcks, FlyingStart, Ratio,
-    SackForEnds, Signal, Suppression,
+    SackForEnds, Signal, Suppression, Timeouts,
 };
 pub use counters::Counters;
 pub use flow::FlowKey;
@@ -50,7 +51,7 @@ pub use flow::FlowKey;
 use crate::segment::{Flags, Options, SackBlocks, Segment};
 use crate::time::{Duration, Instant};
 
-use cache::{Cache, Slot};
+use cache::Cache;
 use connection::{Connection, Half};
 use data::Fate;
 use flow::{Key, Way};
@@ -112,30 +113,38 @@ pub struct Node {
     sweep: Instant,
     /// The earliest time at which a held acknowledgement can be due.
     ack_alarm: Instant,
-    /// If not zero, at least this many acknowledgements wait to be polled.
-    acks_pending: usize,
+    /// At most this many acknowledgements wait to be polled, none of them of a connection before
+    /// `acks_from`.
+    acks_pending: u32,
+    acks_from: u32,
 }
 
 impl Node {
-    /// Memory for each connection in bytes, without its cached segments.
-    pub const CONNECTION_MEMORY: usize = size_of::<Connection>() + size_of::<u32>();
+    /// Memory for each connection in bytes, without its cached segments. A node for more than
+    /// [`Node::ALLOCATED_CONNECTIONS`] has an index besides, of at most 22 bytes for each.
+    pub const CONNECTION_MEMORY: usize = size_of::<Connection>();
 
-    /// Memory for each cached segment in bytes, without its payload.
-    pub const SEGMENT_MEMORY: usize = size_of::<Slot>();
+    /// Memory for each cached segment in bytes, without its payload, in three allocations.
+    pub const SEGMENT_MEMORY: [usize; 3] = Cache::SEGMENT_MEMORY;
 
     /// Largest [`Config::connections`] for which all memory of connections is allocated at the
-    /// start; more are allocated on use. The same holds for 64 cached segments, without payload.
+    /// start; more are allocated on use.
     pub const ALLOCATED_CONNECTIONS: usize = Table::SMALL;
+
+    /// Largest [`Config::cache_segments`] for which all memory of segments but their payload is
+    /// allocated at the start; more is allocated on use.
+    pub const ALLOCATED_SEGMENTS: usize = Cache::SMALL;
 
     /// Creates a node without connections.
     pub fn new(config: Config) -> Self {
         Self {
-            table: Table::new(config.connections),
+            table: Table::new(config.connections.max(1)),
             cache: Cache::new(config.cache_segments),
             counters: Counters::default(),
             sweep: Instant::FAR_FUTURE,
             ack_alarm: Instant::FAR_FUTURE,
             acks_pending: 0,
+            acks_from: 0,
             config,
         }
     }
@@ -160,7 +169,7 @@ impl Node {
             }
             return Verdict::Forward;
         }
-        self.table.get_mut(at).last_seen = now;
+        self.table.touch(at, now);
         let mut options = segment.options;
         let syn = segment.flags.contains(Flags::SYN);
         if syn && !stateless {
@@ -201,7 +210,7 @@ impl Node {
         let reset = segment.flags.contains(Flags::RST);
         if let Some(at) = self.table.find(&key) {
             let connection = self.table.get(at);
-            if connection.accepts(way, segment) {
+            if connection.accepts(way, segment, self.config.flight) {
                 return Some(at);
             }
             if reset || connection.is_live(now) || self.cache.locks(&key) {
@@ -220,13 +229,13 @@ impl Node {
         if reset || !(opens || joins) {
             return Some(self.table.find_or_blank(key, now));
         }
-        if self.table.is_full() {
+        if self.table.len() >= self.config.connections.max(1) {
             // A connection that was silent for a second has few segments in flight that a cache
             // could repeat. Evicting a live connection would let any sender of one segment displace
             // the cached segments of another connection.
             let oldest = self.table.stalest().filter(|at| !self.table.get(*at).is_live(now));
             let Some(oldest) = oldest else { return Some(self.table.find_or_blank(key, now)) };
-            self.table.remove(oldest);
+            self.remove(oldest);
             self.counters.evicted += 1;
         }
         self.sweep = self.sweep.min(now + self.config.idle);
@@ -241,21 +250,27 @@ impl Node {
             [Flags::ACK, Flags::SYN, Flags::RST].map(|f| segment.flags.contains(f));
         if acknowledges
             && !(opens || resets)
-            && self.table.find(key).is_some_and(|at| self.table.get(at).half(way).fits(segment.seq))
+            && self.table.find(key).is_some_and(|at| self.table.get(at).half(way).fits(segment.seq, self.config.flight))
         {
-            self.cache.acknowledged((key, way.back()), segment.ack);
+            self.cache.acknowledged((key, way.back()), segment.ack, self.config.flight);
         }
     }
 
     fn forget(&mut self, at: usize) {
         self.cache.forget(&self.table.get(at).key);
-        self.table.remove(at);
+        self.remove(at);
         if self.table.len() == 0 {
             self.ack_alarm = Instant::FAR_FUTURE;
-            if self.cache.slots().is_empty() {
+            if self.cache.len() == 0 {
                 self.sweep = Instant::FAR_FUTURE;
             }
         }
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.table.remove(at);
+        // The last connection takes the index.
+        self.acks_from = self.acks_from.min(at as u32);
     }
 
     /// Negotiates SACK on SYN and SYN-ACK (end of section IV-B). The first node that sees a SYN
@@ -286,20 +301,17 @@ impl Node {
 
     /// Returns the next segment that the node originates. Data comes before acknowledgements.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if let Some(place) = self.cache.slots().iter().position(|slot| slot.pending) {
+        if let Some(place) = self.cache.take_pending() {
             let (flow, segment) = self.repeat_from_cache(now, place);
             return Some(Transmit { flow, segment });
-        }
-        if self.acks_pending == 0 {
-            return None;
         }
         self.repeat_ack(now).map(|(flow, segment)| Transmit { flow, segment })
     }
 
     /// When to call [`Node::handle_timeout`]. The call may find nothing to do.
     pub fn next_timeout(&self) -> Option<Instant> {
-        let local = self.cache.slots().iter().filter_map(|slot| slot.deadline);
-        let next = local.fold(self.sweep.min(self.ack_alarm), Instant::min);
+        let local = self.cache.next_timer().map_or(Instant::FAR_FUTURE, |(at, _)| at);
+        let next = local.min(self.sweep).min(self.ack_alarm);
         (next != Instant::FAR_FUTURE).then_some(next)
     }
 
@@ -316,8 +328,9 @@ impl Node {
             self.counters.expired += 1;
         }
         self.cache.expire(now, self.config.idle);
-        let cached = self.cache.slots().iter().map(|slot| if slot.is_locked() { now } else { slot.sent_at });
-        let oldest = self.table.iter().map(|c| c.last_seen).chain(cached).min();
+        let cached = self.cache.iter().map(|slot| if slot.is_locked() { now } else { slot.sent_at });
+        let stalest = self.table.stalest().map(|at| self.table.get(at).last_seen);
+        let oldest = cached.chain(stalest).min();
         self.sweep = oldest.map_or(Instant::FAR_FUTURE, |seen| seen + self.config.idle);
     }
 
@@ -329,6 +342,11 @@ impl Node {
     /// Number of connections with state.
     pub fn connections(&self) -> usize {
         self.table.len()
+    }
+
+    /// Number of cached segments, and their payload in bytes.
+    pub fn cached(&self) -> (usize, usize) {
+        (self.cache.len(), self.cache.octets())
     }
 
     /// Smoothed local round-trip time: from this node to the destination of the flow and back.

@@ -11,7 +11,7 @@
 
 #include "anabranch_cache.h"
 
-enum { MEMORY = 1408, LONGEST = 300, LEFT = 0, RIGHT = 1 };
+enum { MEMORY = 1500, LONGEST = 300, LEFT = 0, RIGHT = 1 };
 
 static unsigned char memory[MEMORY];
 static unsigned char packet[LONGEST];

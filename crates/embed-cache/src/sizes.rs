@@ -30,7 +30,7 @@ impl Sizes {
     /// True if a cache with these bounds is possible.
     pub fn are_possible(&self) -> bool {
         (16..=1500).contains(&self.segment)
-            && (1..=64).contains(&self.segments)
+            && (1..=Node::ALLOCATED_SEGMENTS).contains(&usize::from(self.segments))
             && (1..=Node::ALLOCATED_CONNECTIONS).contains(&usize::from(self.connections))
     }
 
@@ -43,12 +43,9 @@ impl Sizes {
     /// Heap bytes by purpose, in the order of docs/reference/embedded-cache.md.
     pub fn parts(&self) -> [(&'static str, usize); 3] {
         let (connections, segments) = (usize::from(self.connections), usize::from(self.segments));
-        // Connections and their hashes are two allocations.
-        let hashes = size_of::<u32>() * connections;
-        let states = Node::CONNECTION_MEMORY * connections - hashes;
         [
-            ("connections", lasting(hashes) + lasting(states)),
-            ("segments", lasting(segments * Node::SEGMENT_MEMORY)),
+            ("connections", lasting(connections * Node::CONNECTION_MEMORY)),
+            ("segments", Node::SEGMENT_MEMORY.map(|octets| lasting(segments * octets)).into_iter().sum()),
             ("payloads, and one more", self.blocks().into_iter().map(Blocks::heap).sum()),
         ]
     }

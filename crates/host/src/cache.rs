@@ -5,7 +5,7 @@ mod serve;
 
 use std::path::PathBuf;
 
-use anabranch_core::dtc::Config;
+use anabranch_core::dtc::{AckCustody, Config, DuplicateAcks, SackForEnds, Signal, Suppression, Timeouts};
 use anabranch_core::time::Duration;
 use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
@@ -133,11 +133,22 @@ fn config(arguments: &Arguments) -> Result<Config, Error> {
         return Err(Error::input(format!("--memory {memory} is too small for one segment"))
             .with_hint(format!("give at least {SEGMENT_MEMORY} bytes")));
     }
+    let ms = |name: &str, d: Duration| std::env::var(name).map_or(d, |s| Duration::from_micros(s.parse().unwrap()));
     let min_rto = arguments.min_timeout;
     Ok(Config {
         cache_segments: segments as usize,
+        flow_segments: MOST_OF_FLOW,
+        cache_octets: memory as usize,
         connections: arguments.connections as usize,
+        flight: 16 << 20,
         min_rto,
+        initial_rto: ms("INIT", Duration::from_millis(250)),
+        timeouts: if std::env::var_os("EACH").is_some() { Timeouts::EachSegment } else { Timeouts::LowestOfFlow },
+        duplicate_acks: if std::env::var_os("DUPS").is_some() { DuplicateAcks::Repeat } else { DuplicateAcks::Ignore },
+        suppression: Suppression::AfterTransmission { at_least: ms("SUPP", min_rto / 2) },
+        signal: Signal::Never,
+        acks: AckCustody::Repair { after: ms("ACKA", min_rto / 2), at_most: 3 },
+        sack: SackForEnds::Leave,
         ..Config::improved()
     })
 }
@@ -190,5 +201,7 @@ const QUEUE_LENGTH: u32 = 4096;
 /// Receive buffer of the queue in bytes: 100 ms of packets at 1 Gbit/s, for which the kernel counts
 /// about twice their length.
 const QUEUE_BUFFER: usize = 32 << 20;
+/// Cached segments of one direction of a connection, at most.
+const MOST_OF_FLOW: usize = 8192;
 /// Memory of one cached segment of a common length in bytes.
 const SEGMENT_MEMORY: u64 = 2 << 10;

@@ -52,11 +52,9 @@ pub struct Queued<'a> {
 
 /// What the kernel does with a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict<'a> {
+pub enum Verdict {
     /// Forward the packet.
     Accept,
-    /// Forward these bytes instead.
-    Replace(&'a [u8]),
     /// Drop the packet.
     Drop,
 }
@@ -126,7 +124,7 @@ impl Queue {
     }
 
     /// Adds the verdict about a packet to those that [`Queue::flush`] sends.
-    pub fn decide(&mut self, id: u32, verdict: Verdict<'_>) {
+    pub fn decide(&mut self, id: u32, verdict: Verdict) {
         decide(&mut self.verdicts, self.number, id, verdict);
     }
 
@@ -216,17 +214,17 @@ fn error_code(message: &[u8]) -> Option<i32> {
     (kind == NLMSG_ERROR).then_some(-code)
 }
 
-fn decide(out: &mut Vec<u8>, queue: u16, id: u32, verdict: Verdict<'_>) {
+fn decide(out: &mut Vec<u8>, queue: u16, id: u32, verdict: Verdict) {
     let at = out.len();
     begin(out, MSG_VERDICT, FLAG_REQUEST, queue);
-    let code = if verdict == Verdict::Drop { NF_DROP } else { NF_ACCEPT };
+    let code = match verdict {
+        Verdict::Accept => NF_ACCEPT,
+        Verdict::Drop => NF_DROP,
+    };
     let mut value = [0; 8];
     value[..4].copy_from_slice(&code.to_be_bytes());
     value[4..].copy_from_slice(&id.to_be_bytes());
     attribute(out, VERDICT_HDR, &value);
-    if let Verdict::Replace(packet) = verdict {
-        attribute(out, PAYLOAD, packet);
-    }
     finish(out, at);
 }
 
@@ -248,7 +246,7 @@ fn finish(out: &mut [u8], at: usize) {
     out[at..at + 4].copy_from_slice(&len.to_ne_bytes());
 }
 
-/// Writes an attribute. `value` is shorter than 65532 bytes, since it is at most a packet.
+/// Writes an attribute with a short value.
 fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     out.extend_from_slice(&((ATTRIBUTE_HEADER + value.len()) as u16).to_ne_bytes());
     out.extend_from_slice(&kind.to_ne_bytes());

@@ -23,12 +23,10 @@ pub struct Offload {
 }
 
 /// What the host must do with a packet.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ruling {
     /// Forward the packet.
     Accept,
-    /// Forward these bytes instead.
-    Replace(Vec<u8>),
     /// Drop the packet: the cache or the receiver has it.
     Drop,
 }
@@ -95,13 +93,9 @@ impl PacketCache {
             return self.long(now, flow, &segment, cut);
         }
         match self.node.handle_segment(now, flow, &segment, 0) {
-            Verdict::Forward => Ruling::Accept,
+            // The configuration rewrites nothing: endpoints see each other's options as they are.
+            Verdict::Forward | Verdict::Rewrite(_) => Ruling::Accept,
             Verdict::Hold => Ruling::Drop,
-            Verdict::Rewrite(options) => {
-                let mut packet = Vec::new();
-                let segment = Segment { options, ..segment };
-                self.paths.write(flow, &segment, &mut packet).map_or(Ruling::Accept, |()| Ruling::Replace(packet))
-            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! Acknowledgements: actions 3.1 to 3.4, and the repair of acknowledgements.
 
-use super::cache::{Lock, Slot};
-use super::config::{AckCustody, DuplicateAcks, Signal};
+use super::cache::Slot;
+use super::config::{AckCustody, DuplicateAcks, Signal, Timeouts};
 use super::connection::{AckNews, Half};
 use super::data::Fate;
-use super::flow::Way;
+use super::flow::{Key, Way};
 use super::sack::{Gaps, with_block};
 use super::table::Table;
 use super::{LinkEvent, Node};
@@ -28,6 +28,8 @@ struct Context {
     asked_for: bool,
     /// Whether upstream understands SACK.
     sack_spoken: bool,
+    /// When the newest retransmission that the receiver has was sent.
+    delivered: Option<Instant>,
 }
 
 impl Node {
@@ -46,7 +48,7 @@ impl Node {
         if at == Table::STATELESS {
             // Without state the node does not hold back acknowledgements, but it can still free
             // cached segments.
-            self.cache.acknowledged((&key, data_way), segment.ack);
+            self.cache.acknowledged((&key, data_way), segment.ack, self.config.flight);
             return Fate::Pass;
         }
         let connection = self.table.get_mut(at);
@@ -57,7 +59,7 @@ impl Node {
         let gaps = Gaps::of(segment.ack, &segment.options.sack);
         connection.sack_spoken |= gaps.any();
         let mut fate = if news.advances { Fate::Tell } else { Fate::Pass };
-        if !self.cache.slots().is_empty() {
+        if let Some(lowest) = self.cache.lowest((&key, data_way)) {
             let half = self.table.get(at).half(data_way);
             let mut context = Context {
                 now,
@@ -70,14 +72,23 @@ impl Node {
                 guard: self.config.guard.of(half.srtt().unwrap_or(self.config.initial_rto)),
                 asked_for: half.duplicates_suffice(),
                 sack_spoken: self.table.get(at).sack_spoken,
+                delivered: None,
             };
-            // From the back, because an emptied place is refilled with the last one.
-            for place in (0..self.cache.slots().len()).rev() {
-                if self.cache.slots()[place].is_of((&key, data_way))
-                    && self.one_place(place, segment, options, &mut context) == Fate::Hold
-                {
+            let end = context.gaps.edge().unwrap_or(segment.ack);
+            let mut next = Some(lowest);
+            while let Some(place) = next {
+                // Only a signal about a locked segment concerns what the acknowledgement does not
+                // reach.
+                if self.config.signal != Signal::LockedSegment && self.cache.slot(place).seq().gt(end) {
+                    break;
+                }
+                next = self.cache.above(place);
+                if self.one_place(place, segment, options, &mut context) == Fate::Hold {
                     fate = Fate::Hold;
                 }
+            }
+            if self.config.timeouts == Timeouts::LowestOfFlow && news.advances {
+                self.progress((&key, data_way), &context);
             }
         }
         if fate == Fate::Hold {
@@ -96,10 +107,14 @@ impl Node {
         options: &mut Options,
         context: &mut Context,
     ) -> Fate {
-        let slot = &mut self.cache.slots_mut()[place];
+        let slot = self.cache.slot(place);
         let held = SackBlock { left: slot.seq(), right: slot.end() };
         if segment.ack.ge(held.right) || context.gaps.cover(held.left, held.right) {
             // Action 3.1, extended to SACK: the receiver has the segment, or a node closer to it.
+            if slot.repeated {
+                context.delivered = context.delivered.max(Some(slot.sent_at));
+                self.counters.repaired += u64::from(!slot.sent_again);
+            }
             self.cache.clear(place);
             return Fate::Pass;
         }
@@ -128,13 +143,13 @@ impl Node {
         options: &mut Options,
         context: &mut Context,
     ) -> Fate {
-        let slot = &mut self.cache.slots_mut()[place];
+        let slot = self.cache.slot(place);
         let held = SackBlock { left: slot.seq(), right: slot.end() };
         if segment.ack == held.left {
             let wanted = self.config.duplicate_acks == DuplicateAcks::Repeat && context.asked_for;
             if wanted && context.bare && !context.news.advances && ripe(slot, context) {
-                slot.repeat();
-                slot.lock_until(context.now + context.rto);
+                self.cache.repeat(place);
+                self.cache.lock_until(place, context.now + context.rto);
             }
         } else if slot.is_locked() && self.config.signal == Signal::LockedSegment && context.sack_spoken {
             self.signal(options, held, context);
@@ -144,13 +159,14 @@ impl Node {
 
     /// Action 3.3 (errata D10 to D12): the cached segment is missing below a reported one.
     fn gap(&mut self, place: usize, options: &mut Options, context: &mut Context) -> Fate {
-        let slot = &mut self.cache.slots_mut()[place];
+        let slot = self.cache.slot(place);
         let held = SackBlock { left: slot.seq(), right: slot.end() };
         if ripe(slot, context) && slot.repeats < self.config.max_repeats {
-            slot.repeat();
+            self.cache.repeat(place);
             // This copy may be lost as well.
-            slot.lock_until(context.now + context.rto);
+            self.cache.lock_until(place, context.now + context.rto);
         }
+        let slot = self.cache.slot_mut(place);
         if !slot.pending && !slot.is_locked() {
             return Fate::Pass;
         }
@@ -159,11 +175,10 @@ impl Node {
         let since = *slot.holding_since.get_or_insert(context.now);
         if may_hold && context.now.saturating_since(since) < context.rto {
             // The sender is not told about this gap, so the node must close it (erratum D12).
-            if !slot.is_locked() {
-                slot.lock = Lock::Locked;
-                self.counters.locked += 1;
-            }
-            slot.deadline.get_or_insert(context.now + context.rto);
+            let slot = self.cache.slot(place);
+            self.counters.locked += u64::from(!slot.is_locked());
+            let deadline = slot.deadline().unwrap_or(context.now + context.rto);
+            self.cache.lock_until(place, deadline);
             return Fate::Hold;
         }
         self.signal(options, held, context);
@@ -174,9 +189,30 @@ impl Node {
     fn signal(&mut self, options: &mut Options, held: SackBlock, context: &mut Context) {
         let Some(blocks) = with_block(&options.sack, held) else { return };
         let with = Options { sack: blocks, ..*options };
-        if with.wire_len() <= MAX_OPTIONS && context.gaps.add(held) {
+        if with.wire_len() <= MAX_OPTIONS && context.gaps.add(held) && self.config.signal != Signal::Never {
             *options = with;
             self.counters.sack_added += 1;
+        }
+    }
+
+    /// The acknowledgement is progress of the flow: its time-out begins again, and segments that
+    /// the receiver would have acknowledged with a later one are lost.
+    fn progress(&mut self, flow: (&Key, Way), context: &Context) {
+        let mut next = self.cache.lowest(flow);
+        for _ in 0..REPEATS_PER_ACK {
+            let Some(place) = next else { return };
+            next = self.cache.above(place);
+            let slot = self.cache.slot(place);
+            if slot.pending || !slot.is_locked() {
+                return;
+            }
+            if context.delivered.is_some_and(|at| slot.sent_at < at) && ripe(slot, context) {
+                self.cache.repeat(place);
+                self.cache.set_timer(place, context.now + context.rto);
+            } else if slot.repeats == 0 {
+                self.cache.set_timer(place, context.now + context.rto);
+                return;
+            }
         }
     }
 
@@ -221,7 +257,8 @@ impl Node {
         }
         self.ack_alarm = Instant::FAR_FUTURE;
         for at in 0..self.table.len() {
-            for half in &mut self.table.get_mut(at).halves {
+            for way in [Way::FromFirst, Way::FromSecond] {
+                let half = self.table.get_mut(at).half_mut(way);
                 if !half.has(Half::ACK_ARMED) {
                     continue;
                 }
@@ -231,16 +268,26 @@ impl Node {
                     continue;
                 }
                 half.set(Half::ACK_ARMED, false);
-                half.set(Half::ACK_PENDING, true);
                 half.ack_repeats = half.ack_repeats.saturating_add(1);
-                self.acks_pending += 1;
+                self.schedule_ack((at, way));
             }
         }
     }
 
+    /// Schedules a repetition of the newest acknowledgement of a flow.
+    pub(super) fn schedule_ack(&mut self, (at, data_way): (usize, Way)) {
+        self.table.get_mut(at).half_mut(data_way).set(Half::ACK_PENDING, true);
+        let at = at as u32;
+        self.acks_from = if self.acks_pending == 0 { at } else { self.acks_from.min(at) };
+        self.acks_pending += 1;
+    }
+
     /// The next acknowledgement to repeat.
     pub(super) fn repeat_ack(&mut self, now: Instant) -> Option<(super::FlowKey, Segment)> {
-        for at in 0..self.table.len() {
+        if self.acks_pending == 0 {
+            return None;
+        }
+        for at in self.acks_from as usize..self.table.len() {
             let connection = self.table.get_mut(at);
             for way in [Way::FromFirst, Way::FromSecond] {
                 if !connection.half(way).has(Half::ACK_PENDING) {
@@ -249,7 +296,8 @@ impl Node {
                 let half = connection.half_mut(way);
                 half.set(Half::ACK_PENDING, false);
                 half.ack_sent_at = now;
-                self.acks_pending = self.acks_pending.saturating_sub(1);
+                self.acks_pending -= 1;
+                self.acks_from = at as u32;
                 self.counters.acks_repeated += 1;
                 let ports = connection.key.ports(way.back());
                 return Some((connection.key.flow(way.back()), connection.half(way).ack_segment(ports)));
@@ -265,5 +313,8 @@ fn ripe(slot: &Slot, context: &Context) -> bool {
     !slot.pending && context.now.saturating_since(slot.sent_at) > context.guard
 }
 
+/// Number of segments that one advancing acknowledgement lets the node retransmit, at most. With two
+/// the rate of repairs grows as in slow start.
+const REPEATS_PER_ACK: usize = 2;
 /// Option space of a TCP header in bytes (RFC 9293 section 3.1).
 pub(super) const MAX_OPTIONS: usize = 40;

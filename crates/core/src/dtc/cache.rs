@@ -1,29 +1,44 @@
 //! The cached segments with their locks and timers.
+//!
+//! The segments of a flow are a list in order of sequence numbers, so that new data and cumulative
+//! acknowledgements touch its ends only. Timers are a heap. All links are numbers of slots.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::config::{Chance, Config, Displacement};
-use super::connection::LARGEST_FLIGHT;
 use super::flow::{Key, Way};
+use super::index::{Index, NONE};
 use crate::segment::{Flags, Segment, SeqNumber};
 use crate::time::{Duration, Instant};
 
-/// An occupied place of the cache.
+/// A place of the cache.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    pub(super) key: Key,
-    pub(super) way: Way,
-    pub(super) lock: Lock,
+    /// Number of the flow; [`NONE`] if the place is empty.
+    flow: u32,
+    /// The next lower and the next higher segment of the flow. For an empty place, `above` is the
+    /// next empty one.
+    below: u32,
+    above: u32,
+    /// Place in the heap of timers; [`NONE`] if no timer runs.
+    timer: u32,
+    /// The next slot to be sent, if this one is in that list.
+    next: u32,
+    is_listed: bool,
+    lock: Lock,
     /// Whether the node is to send the segment.
     pub(super) pending: bool,
     /// Whether the node has retransmitted the segment since it arrived.
     pub(super) repeated: bool,
+    /// Whether the sender has retransmitted the segment since it arrived.
+    pub(super) sent_again: bool,
     /// Number of retransmissions without a sign of success.
     pub(super) repeats: u8,
     /// When the segment last left the node.
     pub(super) sent_at: Instant,
     /// The local time-out, if it runs.
-    pub(super) deadline: Option<Instant>,
+    deadline: Instant,
     /// Since when acknowledgements are held back because of this segment.
     pub(super) holding_since: Option<Instant>,
     pub(super) segment: Segment,
@@ -31,7 +46,7 @@ pub(super) struct Slot {
 
 /// Whether a cached segment may be overwritten.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lock {
+enum Lock {
     Open,
     Locked,
 }
@@ -47,13 +62,14 @@ impl Slot {
         self.segment.seq_end()
     }
 
+    #[inline]
     pub(super) fn is_locked(&self) -> bool {
         self.lock == Lock::Locked
     }
 
-    #[inline]
-    pub(super) fn is_of(&self, (key, way): (&Key, Way)) -> bool {
-        self.way == way && self.key == *key
+    /// The local time-out, if it runs.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        (self.timer != NONE).then_some(self.deadline)
     }
 
     /// Whether a segment within the range of this one has the same content. If not, one of them is
@@ -78,33 +94,40 @@ impl Slot {
             *ours = theirs;
         }
     }
+}
 
-    /// Schedules a retransmission.
-    pub(super) fn repeat(&mut self) {
-        self.pending = true;
-        self.repeats = self.repeats.saturating_add(1);
-    }
-
-    /// Locks the segment and sets its timer.
-    pub(super) fn lock_until(&mut self, deadline: Instant) {
-        self.lock = Lock::Locked;
-        self.deadline = Some(deadline);
-    }
-
-    /// Unlocks the segment and stops its timer.
-    pub(super) fn release(&mut self) {
-        self.lock = Lock::Open;
-        self.deadline = None;
-        self.pending = false;
-        self.repeats = 0;
-    }
+/// The cached segments of one direction of a connection.
+#[derive(Clone, Debug)]
+struct Flow {
+    key: Key,
+    way: Way,
+    /// For a flow without segments, the next such flow.
+    lowest: u32,
+    highest: u32,
+    len: u32,
 }
 
 /// All places, at most [`Config::cache_segments`].
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     slots: Vec<Slot>,
-    capacity: usize,
+    flows: Vec<Flow>,
+    /// The flows by the tags of their connections; in a small cache they are searched.
+    index: Option<Box<Index>>,
+    /// Slots with a timer: a binary heap, earliest first.
+    timers: Vec<u32>,
+    /// The first empty slot, and the first flow without segments.
+    empty: u32,
+    unused: u32,
+    /// The first and the last of the slots to be sent. A slot of this list may have been sent or
+    /// emptied meanwhile.
+    first: u32,
+    last: u32,
+    /// Number of occupied slots, and of locked ones.
+    len: u32,
+    locked: u32,
+    /// Payload of all segments in bytes.
+    octets: usize,
 }
 
 /// Where a new segment goes.
@@ -119,95 +142,403 @@ pub(super) enum Place {
 }
 
 impl Cache {
+    /// Number of segments up to which all memory but that of payloads is allocated at the start,
+    /// and flows are found without an index.
+    pub(super) const SMALL: usize = 64;
+
+    /// Memory for each cached segment in bytes, without its payload, in each allocation.
+    pub(super) const SEGMENT_MEMORY: [usize; 3] = [size_of::<Slot>(), size_of::<Flow>(), size_of::<u32>()];
+
     pub(super) fn new(capacity: usize) -> Self {
-        // Allocated on use, so that a large capacity costs nothing at first.
-        Self { slots: Vec::with_capacity(capacity.min(64)), capacity }
+        // A small cache never grows, so that the memory of a small node is known in advance. A
+        // large capacity costs nothing at first.
+        let (first, index) =
+            if capacity > Self::SMALL { (0, Some(Box::default())) } else { (capacity, None) };
+        Self {
+            slots: Vec::with_capacity(first),
+            flows: Vec::with_capacity(first),
+            index,
+            timers: Vec::with_capacity(first),
+            empty: NONE,
+            unused: NONE,
+            first: NONE,
+            last: NONE,
+            len: 0,
+            locked: 0,
+            octets: 0,
+        }
+    }
+
+    /// Number of cached segments.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Payload of the cached segments in bytes.
+    pub(super) fn octets(&self) -> usize {
+        self.octets
+    }
+
+    pub(super) fn slot(&self, at: usize) -> &Slot {
+        &self.slots[at]
+    }
+
+    pub(super) fn slot_mut(&mut self, at: usize) -> &mut Slot {
+        &mut self.slots[at]
+    }
+
+    /// All cached segments.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.flow != NONE)
+    }
+
+    /// The flow of a cached segment.
+    pub(super) fn flow_of(&self, at: usize) -> (Key, Way) {
+        let flow = &self.flows[self.slots[at].flow as usize];
+        (flow.key, flow.way)
     }
 
     #[inline]
-    pub(super) fn slots(&self) -> &[Slot] {
-        &self.slots
+    fn flow(&self, (key, way): (&Key, Way)) -> Option<usize> {
+        if self.len() == 0 {
+            return None;
+        }
+        let is_it = |number: &usize| {
+            let flow = &self.flows[*number];
+            flow.len > 0 && flow.way == way && flow.key == *key
+        };
+        match &self.index {
+            Some(index) => index.find(key.tag(), |number| is_it(&number)),
+            None => (0..self.flows.len()).find(is_it),
+        }
     }
 
+    /// The lowest segment of a flow.
     #[inline]
-    pub(super) fn slots_mut(&mut self) -> &mut [Slot] {
-        &mut self.slots
+    pub(super) fn lowest(&self, flow: (&Key, Way)) -> Option<usize> {
+        self.flow(flow).map(|flow| self.flows[flow].lowest as usize)
+    }
+
+    /// The next higher segment of the same flow.
+    #[inline]
+    pub(super) fn above(&self, at: usize) -> Option<usize> {
+        let above = self.slots[at].above;
+        (above != NONE).then_some(above as usize)
+    }
+
+    /// Whether a segment is the lowest one of its flow.
+    pub(super) fn is_lowest(&self, at: usize) -> bool {
+        self.slots[at].below == NONE
     }
 
     /// The place of that very segment, or of one that contains it.
     #[inline]
     pub(super) fn find(&self, flow: (&Key, Way), segment: &Segment) -> Option<usize> {
         let (seq, end) = (segment.seq, segment.seq_end());
-        self.slots.iter().position(|s| s.seq().le(seq) && end.le(s.end()) && seq.lt(s.end()) && s.is_of(flow))
+        let mut at = self.flows[self.flow(flow)?].highest;
+        // Most segments are new, and those that are not are among the lowest or the highest.
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if slot.end().le(seq) {
+                return None;
+            }
+            if slot.seq().le(seq) && end.le(slot.end()) {
+                return Some(at as usize);
+            }
+            at = slot.below;
+        }
+        None
     }
 
     /// Chooses the place of a segment (action 1): an empty place if there is one; otherwise, by
     /// chance, the unlocked one that was sent longest ago. If all are locked, a lower sequence
     /// number may displace one, if the configuration allows it.
     #[inline]
-    pub(super) fn place(&self, config: &Config, flow: (&Key, Way), seq: SeqNumber, draw: Draw) -> Place {
-        if self.slots.len() < self.capacity {
+    pub(super) fn place(&self, config: &Config, flow: (&Key, Way), segment: &Segment, draw: Draw) -> Place {
+        let number = self.flow(flow);
+        if number.is_some_and(|number| self.flows[number].len as usize >= config.flow_segments)
+            || self.octets.saturating_add(segment.payload.len()) > config.cache_octets
+        {
+            return Place::None;
+        }
+        if self.len() < config.cache_segments {
             return Place::Empty;
         }
-        let open = self.slots.iter().enumerate().filter(|(_, s)| !s.is_locked());
-        if let Some((at, _)) = open.min_by_key(|(_, s)| s.sent_at) {
-            return if draw.takes(config.cache_chance) { Place::Instead(at) } else { Place::None };
+        if self.locked < self.len {
+            let open = self.slots.iter().enumerate().filter(|(_, s)| s.flow != NONE && !s.is_locked());
+            if let Some((at, _)) = open.min_by_key(|(_, s)| s.sent_at) {
+                return if draw.takes(config.cache_chance) { Place::Instead(at) } else { Place::None };
+            }
         }
-        let lower = |s: &Slot| s.is_of(flow) && seq.lt(s.seq());
-        match config.displacement {
-            Displacement::ByLower => self.slots.iter().position(lower).map_or(Place::None, Place::Instead),
-            Displacement::Never => Place::None,
+        let highest = number.map(|number| self.flows[number].highest as usize);
+        match (config.displacement, highest) {
+            (Displacement::ByLower, Some(at)) if segment.seq.lt(self.slots[at].seq()) => Place::Instead(at),
+            _ => Place::None,
         }
     }
 
-    /// Stores a segment at the place returned by [`Cache::place`].
+    /// Stores a segment at a place returned by [`Cache::place`], unlocked and without a timer.
+    /// Returns its number.
     #[inline]
-    pub(super) fn put(&mut self, place: Place, slot: Slot) -> Option<&mut Slot> {
+    pub(super) fn put(&mut self, place: Place, (key, way): (&Key, Way), now: Instant, segment: Segment) -> Option<usize> {
         match place {
-            Place::Empty => {
-                self.slots.push(slot);
-                self.slots.last_mut()
+            Place::Empty => {}
+            Place::Instead(old) => self.clear(old),
+            Place::None => return None,
+        }
+        self.octets += segment.payload.len();
+        self.len += 1;
+        let flow = self.flow((key, way)).unwrap_or_else(|| self.new_flow(*key, way));
+        let at = self.empty;
+        let old = self.slots.get(at as usize);
+        let (empty, next, is_listed) =
+            old.map_or((NONE, NONE, false), |old| (old.above, old.next, old.is_listed));
+        let slot = Slot {
+            flow: flow as u32,
+            below: NONE,
+            above: NONE,
+            timer: NONE,
+            next,
+            is_listed,
+            lock: Lock::Open,
+            pending: false,
+            repeated: false,
+            sent_again: false,
+            repeats: 0,
+            sent_at: now,
+            deadline: now,
+            holding_since: None,
+            segment,
+        };
+        self.empty = empty;
+        let at = store(&mut self.slots, at, slot);
+        self.link(at, flow);
+        Some(at)
+    }
+
+    fn new_flow(&mut self, key: Key, way: Way) -> usize {
+        let flow = Flow { key, way, lowest: NONE, highest: NONE, len: 0 };
+        let unused = self.unused;
+        self.unused = self.flows.get(unused as usize).map_or(NONE, |unused| unused.lowest);
+        let number = store(&mut self.flows, unused, flow);
+        if let Some(index) = &mut self.index {
+            index.insert(key.tag(), number);
+        }
+        number
+    }
+
+    /// Puts a slot into the list of its flow.
+    fn link(&mut self, at: usize, flow: usize) {
+        let seq = self.slots[at].seq();
+        let mut below = self.flows[flow].highest;
+        while below != NONE && self.slots[below as usize].seq().gt(seq) {
+            below = self.slots[below as usize].below;
+        }
+        let above = match below {
+            NONE => core::mem::replace(&mut self.flows[flow].lowest, at as u32),
+            below => core::mem::replace(&mut self.slots[below as usize].above, at as u32),
+        };
+        match above {
+            NONE => self.flows[flow].highest = at as u32,
+            above => self.slots[above as usize].below = at as u32,
+        }
+        (self.slots[at].below, self.slots[at].above) = (below, above);
+        self.flows[flow].len += 1;
+    }
+
+    /// Empties a place.
+    pub(super) fn clear(&mut self, at: usize) {
+        self.release(at);
+        let slot = &mut self.slots[at];
+        self.octets -= slot.segment.payload.len();
+        // Releases the memory of the payload.
+        slot.segment = Segment::default();
+        let flow = core::mem::replace(&mut slot.flow, NONE) as usize;
+        let (below, above) = (slot.below, slot.above);
+        match below {
+            NONE => self.flows[flow].lowest = above,
+            below => self.slots[below as usize].above = above,
+        }
+        match above {
+            NONE => self.flows[flow].highest = below,
+            above => self.slots[above as usize].below = below,
+        }
+        self.slots[at].above = core::mem::replace(&mut self.empty, at as u32);
+        self.len -= 1;
+        let left = &mut self.flows[flow];
+        left.len -= 1;
+        if left.len == 0 {
+            left.lowest = core::mem::replace(&mut self.unused, flow as u32);
+            if let Some(index) = &mut self.index {
+                index.remove(left.key.tag(), flow);
             }
-            Place::Instead(at) => {
-                let old = self.slots.get_mut(at)?;
-                *old = slot;
-                Some(old)
-            }
-            Place::None => None,
         }
     }
 
-    /// Empties a place; the last one takes its index.
-    pub(super) fn clear(&mut self, at: usize) {
-        self.slots.swap_remove(at);
+    /// Schedules a retransmission.
+    pub(super) fn repeat(&mut self, at: usize) {
+        let slot = &mut self.slots[at];
+        slot.repeats = slot.repeats.saturating_add(1);
+        slot.pending = true;
+        if !core::mem::replace(&mut slot.is_listed, true) {
+            slot.next = NONE;
+            let last = core::mem::replace(&mut self.last, at as u32);
+            match self.first {
+                NONE => self.first = at as u32,
+                _ => self.slots[last as usize].next = at as u32,
+            }
+        }
+    }
+
+    /// Takes the next segment to be sent.
+    pub(super) fn take_pending(&mut self) -> Option<usize> {
+        while let Some(slot) = self.slots.get_mut(self.first as usize) {
+            let at = core::mem::replace(&mut self.first, slot.next) as usize;
+            slot.is_listed = false;
+            if core::mem::replace(&mut slot.pending, false) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Locks the segment.
+    pub(super) fn lock(&mut self, at: usize) {
+        self.locked += u32::from(!self.slots[at].is_locked());
+        self.slots[at].lock = Lock::Locked;
+    }
+
+    /// Locks the segment and sets its timer.
+    pub(super) fn lock_until(&mut self, at: usize, deadline: Instant) {
+        self.lock(at);
+        self.set_timer(at, deadline);
+    }
+
+    /// Unlocks the segment and stops its timer.
+    pub(super) fn release(&mut self, at: usize) {
+        self.locked -= u32::from(self.slots[at].is_locked());
+        self.stop_timer(at);
+        let slot = &mut self.slots[at];
+        slot.lock = Lock::Open;
+        slot.pending = false;
+        slot.repeats = 0;
+    }
+
+    /// The earliest timer.
+    pub(super) fn next_timer(&self) -> Option<(Instant, usize)> {
+        let at = *self.timers.first()? as usize;
+        Some((self.slots[at].deadline, at))
+    }
+
+    /// Sets the timer of a segment.
+    pub(super) fn set_timer(&mut self, at: usize, deadline: Instant) {
+        self.slots[at].deadline = deadline;
+        if self.slots[at].timer == NONE {
+            self.timers.push(at as u32);
+            self.slots[at].timer = self.timers.len() as u32 - 1;
+        }
+        let place = self.slots[at].timer as usize;
+        let place = self.rise(place);
+        self.sink(place);
+    }
+
+    fn stop_timer(&mut self, at: usize) {
+        let place = core::mem::replace(&mut self.slots[at].timer, NONE);
+        if place == NONE {
+            return;
+        }
+        let place = place as usize;
+        self.timers.swap_remove(place);
+        if place < self.timers.len() {
+            self.slots[self.timers[place] as usize].timer = place as u32;
+            let place = self.rise(place);
+            self.sink(place);
+        }
+    }
+
+    fn due(&self, place: usize) -> Instant {
+        self.slots[self.timers[place] as usize].deadline
+    }
+
+    fn rise(&mut self, mut place: usize) -> usize {
+        while place > 0 && self.due(place) < self.due((place - 1) / 2) {
+            self.swap(place, (place - 1) / 2);
+            place = (place - 1) / 2;
+        }
+        place
+    }
+
+    fn sink(&mut self, mut place: usize) {
+        loop {
+            let children = [2 * place + 1, 2 * place + 2].into_iter().filter(|child| *child < self.timers.len());
+            let Some(least) = children.min_by_key(|child| self.due(*child)) else { return };
+            if self.due(place) <= self.due(least) {
+                return;
+            }
+            self.swap(place, least);
+            place = least;
+        }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.timers.swap(a, b);
+        for place in [a, b] {
+            self.slots[self.timers[place] as usize].timer = place as u32;
+        }
+    }
+
+    /// Drops the segments of a flow for which `is_over` holds, from the lowest to the first that
+    /// stays.
+    fn drop_lowest(&mut self, flow: (&Key, Way), is_over: impl Fn(&Slot) -> bool) {
+        let mut next = self.lowest(flow);
+        while let Some(at) = next.filter(|at| is_over(&self.slots[*at])) {
+            next = self.above(at);
+            self.clear(at);
+        }
     }
 
     /// Drops the segments of a closed connection.
     pub(super) fn forget(&mut self, key: &Key) {
-        self.slots.retain(|s| s.key != *key);
+        [Way::FromFirst, Way::FromSecond].into_iter().for_each(|way| self.drop_lowest((key, way), |_| true));
     }
 
     /// Drops the segments of a former connection between the same ends, because a SYN begins a new
     /// one.
     pub(super) fn forget_former(&mut self, key: &Key, isn: SeqNumber) {
-        self.slots.retain(|s| s.key != *key || s.segment.flags.contains(Flags::SYN) && s.seq() == isn);
+        for way in [Way::FromFirst, Way::FromSecond] {
+            let mut next = self.lowest((key, way));
+            while let Some(at) = next {
+                next = self.above(at);
+                let slot = &self.slots[at];
+                if !(slot.segment.flags.contains(Flags::SYN) && slot.seq() == isn) {
+                    self.clear(at);
+                }
+            }
+        }
     }
 
     /// Drops segments that were not sent for `idle`. They belong to closed connections, or to ones
     /// without state. A locked segment has its own timer.
     pub(super) fn expire(&mut self, now: Instant, idle: Duration) {
-        self.slots.retain(|s| s.is_locked() || now.saturating_since(s.sent_at) < idle);
+        for at in 0..self.slots.len() {
+            let slot = &self.slots[at];
+            if slot.flow != NONE && !slot.is_locked() && now.saturating_since(slot.sent_at) >= idle {
+                self.clear(at);
+            }
+        }
     }
 
     /// Whether a connection has a locked segment.
     pub(super) fn locks(&self, key: &Key) -> bool {
-        self.slots.iter().any(|s| s.key == *key && s.is_locked())
+        [Way::FromFirst, Way::FromSecond].into_iter().any(|way| {
+            let mut all = core::iter::successors(self.lowest((key, way)), |at| self.above(*at));
+            all.any(|at| self.slots[at].is_locked())
+        })
     }
 
-    /// Drops the segments of a connection without state below `ack`, which the receiver has
-    /// acknowledged.
-    pub(super) fn acknowledged(&mut self, flow: (&Key, Way), ack: SeqNumber) {
-        self.slots.retain(|s| !(s.is_of(flow) && (0..LARGEST_FLIGHT).contains(&ack.distance(s.end()))));
+    /// Drops the segments of a flow below `ack`, which the receiver has acknowledged.
+    pub(super) fn acknowledged(&mut self, flow: (&Key, Way), ack: SeqNumber, flight: u32) {
+        self.drop_lowest(flow, |slot| (0..flight as i32).contains(&ack.distance(slot.end())));
     }
 
     /// The place for a segment that the next hop has missed, if all places are locked: the oldest
@@ -215,9 +546,20 @@ impl Cache {
     /// retransmitted segment keeps its place, because two segments that displace each other would
     /// be retransmitted without end.
     pub(super) fn unreported(&self) -> Place {
-        let waiting = self.slots.iter().enumerate().filter(|(_, s)| !s.pending && s.repeats == 0);
+        let occupied = self.slots.iter().enumerate().filter(|(_, s)| s.flow != NONE);
+        let waiting = occupied.filter(|(_, s)| !s.pending && s.repeats == 0);
         waiting.min_by_key(|(_, s)| s.sent_at).map_or(Place::None, |(at, _)| Place::Instead(at))
     }
+}
+
+/// Stores an item at this place, or behind all others if there is none. Returns its place.
+fn store<T>(items: &mut Vec<T>, at: u32, item: T) -> usize {
+    if let Some(place) = items.get_mut(at as usize) {
+        *place = item;
+        return at as usize;
+    }
+    items.push(item);
+    items.len() - 1
 }
 
 /// How a segment gets an unlocked place.

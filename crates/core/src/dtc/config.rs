@@ -8,8 +8,16 @@ pub struct Config {
     /// Number of segments that the node can cache, for all its connections; 1 in the paper (section
     /// III). With 0 the node only forwards and measures.
     pub cache_segments: usize,
+    /// Limit on the cached segments of one direction of a connection, so that no connection takes
+    /// the whole cache.
+    pub flow_segments: usize,
+    /// Limit on the payload of all cached segments in bytes.
+    pub cache_octets: usize,
     /// Number of connections with state, at least 1; [`super::Node`] describes the eviction rule.
     pub connections: usize,
+    /// Largest assumed flight of a sender in bytes, at most 2^30. A segment farther away from the
+    /// others belongs to another connection.
+    pub flight: u32,
     /// Idle time after which a connection is dropped (erratum D26: the paper gives none).
     pub idle: Duration,
     /// When a cached segment is locked, and when it is unlocked.
@@ -29,6 +37,8 @@ pub struct Config {
     pub min_rto: Duration,
     /// How the local time-out grows from one retransmission to the next.
     pub backoff: Backoff,
+    /// Which segments a local time-out retransmits.
+    pub timeouts: Timeouts,
     /// Number of retransmissions of one segment without a sign of success, after which the node
     /// leaves it to the endpoints. The paper has no limit (erratum D13). Without one, a node whose
     /// acknowledgements take another route would never stop.
@@ -122,6 +132,18 @@ pub enum Backoff {
     Double,
 }
 
+/// Which segments a local time-out retransmits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timeouts {
+    /// Each segment has its own time-out (section IV, where a node has one segment).
+    EachSegment,
+    /// Only the lowest segment of a flow, and its time-out begins again with each advancing
+    /// acknowledgement (RFC 6298 section 5). A window that waits in a queue is then not
+    /// retransmitted as a whole. If an acknowledgement covers a retransmitted segment but not one
+    /// that was sent earlier, that one is lost too (RFC 8985 section 6.2), and is retransmitted.
+    LowestOfFlow,
+}
+
 /// Which retransmissions from upstream are held back, because the node has already sent the
 /// segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,6 +176,8 @@ pub enum Signal {
     Silent,
     /// An acknowledgement below a locked segment gets a SACK block for that segment.
     LockedSegment,
+    /// No acknowledgement is changed, not even one that shows a gap which the node repairs.
+    Never,
 }
 
 /// Repair of acknowledgements without payload.
@@ -196,7 +220,10 @@ impl Config {
     pub const fn paper() -> Self {
         Self {
             cache_segments: 1,
+            flow_segments: usize::MAX,
+            cache_octets: usize::MAX,
             connections: 16,
+            flight: 1 << 20,
             idle: Duration::from_secs(300),
             custody: Custody::OnSuspicion,
             cache_chance: Chance::HALF,
@@ -205,6 +232,7 @@ impl Config {
             initial_rto: Duration::from_secs(3),
             min_rto: Duration::from_millis(1),
             backoff: Backoff::Constant,
+            timeouts: Timeouts::EachSegment,
             max_repeats: 16,
             immediate_repeats: 4,
             guard: Ratio { num: 1, den: 1 },

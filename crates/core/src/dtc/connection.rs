@@ -2,6 +2,7 @@
 
 use super::config::FlyingStart;
 use super::flow::{Key, Way};
+use super::index::NONE;
 use crate::segment::{Flags, Segment, SeqNumber, Timestamps};
 use crate::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ use crate::time::{Duration, Instant};
 pub(super) struct Connection {
     pub(super) key: Key,
     pub(super) last_seen: Instant,
+    /// Links of the table's list by `last_seen`.
+    pub(super) older: u32,
+    pub(super) newer: u32,
     pub(super) halves: [Half; 2],
     /// Whether the responder agreed to SACK, or SACK blocks were seen.
     pub(super) sack_spoken: bool,
@@ -22,6 +26,8 @@ impl Connection {
         Self {
             key,
             last_seen: now,
+            older: NONE,
+            newer: NONE,
             halves: [Half::default(), Half::default()],
             sack_spoken: false,
             without_sack: [false; 2],
@@ -47,7 +53,7 @@ impl Connection {
     /// Whether the numbers of a segment fit the connection: a stale or forged segment must not
     /// change the state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
     #[inline]
-    pub(super) fn accepts(&self, way: Way, segment: &Segment) -> bool {
+    pub(super) fn accepts(&self, way: Way, segment: &Segment, flight: u32) -> bool {
         let (forth, back) = (self.half(way), self.half(way.back()));
         let acks = segment.flags.contains(Flags::ACK);
         if segment.flags.contains(Flags::RST) {
@@ -63,7 +69,8 @@ impl Connection {
         if segment.flags.contains(Flags::SYN) && !acks {
             return forth.knows_syn(segment);
         }
-        forth.fits(segment.seq) && (!acks || back.fits(segment.ack) && back.accounts_for(segment.ack))
+        forth.fits(segment.seq, flight)
+            && (!acks || back.fits(segment.ack, flight) && back.accounts_for(segment.ack))
     }
 
     /// Whether both FINs are acknowledged.
@@ -343,8 +350,8 @@ impl Half {
 
     /// Whether the number is within one flight of the seen data.
     #[inline]
-    pub(super) fn fits(&self, seq: SeqNumber) -> bool {
-        !self.has(Self::HIGHEST_KNOWN) || self.highest.distance(seq).unsigned_abs() <= LARGEST_FLIGHT as u32
+    pub(super) fn fits(&self, seq: SeqNumber, flight: u32) -> bool {
+        !self.has(Self::HIGHEST_KNOWN) || self.highest.distance(seq).unsigned_abs() <= flight
     }
 
     /// Whether the seen data covers the acknowledgement number.
@@ -375,9 +382,6 @@ impl Half {
 const LEAST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
-/// Largest assumed flight of a sender in bytes. A segment farther away belongs to another
-/// connection.
-pub(super) const LARGEST_FLIGHT: i32 = 1 << 20;
 /// Upper bound of the time by which a newer acknowledgement overtakes an older one.
 const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
 /// A SYN followed by fewer bytes than this still belongs to the same connection.

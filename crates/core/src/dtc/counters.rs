@@ -19,6 +19,10 @@ pub struct Counters {
     pub locked: u64,
     /// Segments retransmitted from the cache.
     pub local_retransmissions: u64,
+    /// Retransmitted segments that the receiver has acknowledged before the sender retransmitted
+    /// them: an upper bound of the avoided end-to-end retransmissions, since a segment that was not
+    /// lost counts as well.
+    pub repaired: u64,
     /// Retransmissions caused by a local time-out.
     pub local_timeouts: u64,
     /// Segments left to the endpoints after [`super::Config::max_repeats`].

@@ -1,8 +1,8 @@
 //! Segments with data, SYN or FIN: action 1, reports of the link layer (action 2), and the local
 //! time-out (action 4).
 
-use super::cache::{Draw, Lock, Place, Slot};
-use super::config::{AckCustody, Custody, FlyingStart, Suppression};
+use super::cache::{Draw, Place};
+use super::config::{AckCustody, Custody, FlyingStart, Suppression, Timeouts};
 use super::connection::{Arrival, Half};
 use super::flow::{Key, Way};
 use super::table::Table;
@@ -40,7 +40,7 @@ impl Node {
         }
         let key = self.table.get(at).key;
         if let Some(place) = self.cache.find((&key, way), segment) {
-            if self.cache.slots()[place].agrees(segment) {
+            if self.cache.slot(place).agrees(segment) {
                 return self.seen_again(now, (at, way), place, (segment, told));
             }
             // Another segment with these numbers: one of the two is stale or forged.
@@ -50,7 +50,7 @@ impl Node {
             return Fate::Pass;
         }
         let draw = if syn { Draw::Always } else { Draw::Word(random) };
-        let place = self.cache.place(&self.config, (&key, way), segment.seq, draw);
+        let place = self.cache.place(&self.config, (&key, way), segment, draw);
         if place == Place::None {
             self.counters.not_cached += 1;
         } else {
@@ -59,7 +59,7 @@ impl Node {
         Fate::Pass
     }
 
-    fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) {
+    fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) -> Option<usize> {
         // The blocks would be out of date when the segment is sent again.
         segment.options.sack = SackBlocks::EMPTY;
         let syn = segment.flags.contains(Flags::SYN);
@@ -71,26 +71,16 @@ impl Node {
         }
         let deadline = (syn || self.config.custody == Custody::UntilLinkAck)
             .then(|| now + self.local_rto(self.table.get(at).half(way), 0));
-        let lock = if deadline.is_some() { Lock::Locked } else { Lock::Open };
         self.sweep = self.sweep.min(now + self.config.idle);
         self.counters.cached += 1;
         self.counters.locked += u64::from(deadline.is_some());
         self.counters.displaced += u64::from(matches!(place, Place::Instead(_)));
-        self.cache.put(
-            place,
-            Slot {
-                key: self.table.get(at).key,
-                way,
-                lock,
-                pending: false,
-                repeated: false,
-                repeats: 0,
-                sent_at: now,
-                deadline,
-                holding_since: None,
-                segment,
-            },
-        );
+        let key = self.table.get(at).key;
+        let stored = self.cache.put(place, (&key, way), now, segment)?;
+        if let Some(deadline) = deadline {
+            self.cache.lock_until(stored, deadline);
+        }
+        Some(stored)
     }
 
     /// Handles a segment that is already cached: a retransmission from upstream.
@@ -103,8 +93,9 @@ impl Node {
     ) -> Fate {
         let srtt = self.table.get(at).half(way).srtt().unwrap_or(Duration::ZERO);
         let rto = self.local_rto(self.table.get(at).half(way), 0);
-        let slot = &mut self.cache.slots_mut()[place];
+        let slot = self.cache.slot_mut(place);
         slot.refresh(segment);
+        slot.sent_again = true;
         let since = now.saturating_since(slot.sent_at);
         let held = match self.config.suppression {
             Suppression::AfterRepetition => slot.repeated && since < srtt,
@@ -121,7 +112,7 @@ impl Node {
         slot.pending = false;
         slot.repeats = 0;
         if slot.is_locked() || self.config.custody == Custody::UntilLinkAck {
-            slot.lock_until(now + rto);
+            self.cache.lock_until(place, now + rto);
         }
         Fate::Pass
     }
@@ -138,8 +129,7 @@ impl Node {
         self.counters.data_answered += 1;
         // An acknowledgement that has just passed is still on its way.
         if now.saturating_since(half.ack_sent_at) >= after && !half.has(Half::ACK_PENDING) {
-            half.set(Half::ACK_PENDING, true);
-            self.acks_pending += 1;
+            self.schedule_ack((at, way));
         }
         Fate::Hold
     }
@@ -184,19 +174,18 @@ impl Node {
         let syn = segment.flags.contains(Flags::SYN);
         let left = syn && !(custody && self.config.flying_start == FlyingStart::On);
         let half = self.table.get(at).half(way);
-        if left || half.is_acked(segment.seq_end()) || !half.fits(segment.seq) {
+        if left || half.is_acked(segment.seq_end()) || !half.fits(segment.seq, self.config.flight) {
             return;
         }
         let key = self.table.get(at).key;
-        let mut place = self.cache.place(&self.config, (&key, way), segment.seq, Draw::Always);
+        let mut place = self.cache.place(&self.config, (&key, way), segment, Draw::Always);
         if place == Place::None && custody {
             place = self.cache.unreported();
         }
         if place == Place::None {
             return;
         }
-        self.store(now, (at, way), place, segment.clone());
-        let Some(place) = self.cache.find((&key, way), segment) else { return };
+        let Some(place) = self.store(now, (at, way), place, segment.clone()) else { return };
         match self.config.custody {
             Custody::OnSuspicion => self.suspect(now, place),
             Custody::UntilLinkAck => self.hand_on(place, LinkEvent::TimedOut),
@@ -205,13 +194,13 @@ impl Node {
 
     /// Custody: the next hop has the segment, or it must be sent again.
     fn hand_on(&mut self, place: usize, event: LinkEvent) {
-        let slot = &mut self.cache.slots_mut()[place];
+        let slot = self.cache.slot(place);
         if !slot.is_locked() || slot.pending {
             return;
         }
         match event {
-            LinkEvent::Acknowledged => slot.release(),
-            LinkEvent::TimedOut if slot.repeats < self.config.immediate_repeats => slot.repeat(),
+            LinkEvent::Acknowledged => self.cache.release(place),
+            LinkEvent::TimedOut if slot.repeats < self.config.immediate_repeats => self.cache.repeat(place),
             // The timer has been running since the transmission.
             LinkEvent::TimedOut => {}
         }
@@ -219,57 +208,61 @@ impl Node {
 
     /// Action 2: locks the segment and sets the retransmission timer.
     fn suspect(&mut self, now: Instant, place: usize) {
-        let slot = &self.cache.slots()[place];
-        if slot.is_locked() {
+        if self.cache.slot(place).is_locked() {
             return;
         }
-        let rto = self.local_rto(self.half_of(slot), 0);
-        let slot = &mut self.cache.slots_mut()[place];
-        slot.lock_until(now + rto);
+        let rto = self.local_rto(self.half_of(place), 0);
+        self.cache.lock_until(place, now + rto);
         self.counters.locked += 1;
     }
 
     /// Action 4 for every expired timer.
     pub(super) fn local_timeouts(&mut self, now: Instant) {
-        for place in 0..self.cache.slots().len() {
-            let slot = &self.cache.slots()[place];
-            if slot.deadline.is_none_or(|deadline| deadline > now) {
+        while let Some((deadline, place)) = self.cache.next_timer() {
+            if deadline > now {
+                return;
+            }
+            let slot = self.cache.slot(place);
+            if self.config.timeouts == Timeouts::LowestOfFlow && !self.cache.is_lowest(place) {
+                let rto = self.local_rto(self.half_of(place), 0);
+                self.cache.set_timer(place, now + rto);
                 continue;
             }
-            let rto = self.local_rto(self.half_of(slot), slot.repeats + 1);
-            let slot = &mut self.cache.slots_mut()[place];
             if slot.repeats >= self.config.max_repeats {
-                slot.release();
+                self.cache.release(place);
                 self.counters.given_up += 1;
                 continue;
             }
-            slot.repeat();
-            slot.deadline = Some(now + rto);
+            let rto = self.local_rto(self.half_of(place), slot.repeats + 1);
+            self.cache.repeat(place);
+            self.cache.set_timer(place, now + rto);
             self.counters.local_timeouts += 1;
         }
     }
 
     /// Sends the cached segment at `place` again.
     pub(super) fn repeat_from_cache(&mut self, now: Instant, place: usize) -> (FlowKey, Segment) {
-        let slot = &self.cache.slots()[place];
-        let rto = self.local_rto(self.half_of(slot), slot.repeats);
-        let slot = &mut self.cache.slots_mut()[place];
-        slot.pending = false;
+        let (key, way) = self.cache.flow_of(place);
+        let slot = self.cache.slot(place);
+        let rto = self.local_rto(self.half_of(place), slot.repeats);
         if slot.is_locked() {
-            slot.deadline = Some(now + rto);
+            self.cache.set_timer(place, now + rto);
         }
+        let slot = self.cache.slot_mut(place);
         slot.repeated = true;
         slot.sent_at = now;
-        let at = self.table.find_or_blank(slot.key, now);
-        let cancelled = self.table.get_mut(at).half_mut(slot.way).cancel_sample();
+        let segment = slot.segment.clone();
+        let at = self.table.find_or_blank(key, now);
+        let cancelled = self.table.get_mut(at).half_mut(way).cancel_sample();
         self.counters.rtt_cancelled += u64::from(cancelled);
         self.counters.local_retransmissions += 1;
-        (slot.key.flow(slot.way), slot.segment.clone())
+        (key.flow(way), segment)
     }
 
     /// The state of the data that a cached segment belongs to.
-    fn half_of(&self, slot: &Slot) -> &Half {
-        self.table.get(self.table.find(&slot.key).unwrap_or(Table::STATELESS)).half(slot.way)
+    fn half_of(&self, place: usize) -> &Half {
+        let (key, way) = self.cache.flow_of(place);
+        self.table.get(self.table.find(&key).unwrap_or(Table::STATELESS)).half(way)
     }
 }
 

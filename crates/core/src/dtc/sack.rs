@@ -23,6 +23,11 @@ impl Gaps {
         Self { ack, blocks, edge }
     }
 
+    /// End of the highest reported block.
+    pub(super) fn edge(&self) -> Option<SeqNumber> {
+        self.edge
+    }
+
     /// Whether there is a gap.
     pub(super) fn any(&self) -> bool {
         self.edge.is_some()

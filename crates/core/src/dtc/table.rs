@@ -1,17 +1,22 @@
 //! The table of connections: bounded, and with an order that does not depend on hashing.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::connection::Connection;
 use super::flow::Key;
+use super::index::{Index, NONE};
 use crate::time::{Duration, Instant};
 
-/// The connections, and their hashes for the search.
+/// The connections, in a list by the time of their last segments.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    tags: Vec<u32>,
     connections: Vec<Connection>,
-    capacity: usize,
+    /// The connections by their tags; a small table is searched.
+    index: Option<Box<Index>>,
+    /// The connections with the longest and the shortest silence.
+    stalest: u32,
+    newest: u32,
     /// The connection state behind [`Table::STATELESS`].
     stateless: Connection,
 }
@@ -21,38 +26,34 @@ impl Table {
     /// connection.
     pub(super) const STATELESS: usize = usize::MAX;
 
-    /// Number of connections for which memory is allocated at the start.
+    /// Number of connections up to which all memory is allocated at the start, and connections are
+    /// found without an index.
     pub(super) const SMALL: usize = 8;
 
     pub(super) fn new(capacity: usize) -> Self {
-        let stateless = Connection::new(Key::NONE, Instant::ZERO);
-        let capacity = capacity.max(1);
         // A small table never grows, so that the memory of a small node is known in advance.
-        let first = capacity.min(Self::SMALL);
-        let (tags, connections) = (Vec::with_capacity(first), Vec::with_capacity(first));
-        Self { tags, connections, capacity, stateless }
+        let (first, index) =
+            if capacity > Self::SMALL { (0, Some(Box::default())) } else { (capacity, None) };
+        Self {
+            connections: Vec::with_capacity(first),
+            index,
+            stalest: NONE,
+            newest: NONE,
+            stateless: Connection::new(Key::NONE, Instant::ZERO),
+        }
     }
 
     #[inline]
     pub(super) fn find(&self, key: &Key) -> Option<usize> {
-        let tag = key.tag();
-        let mut from = 0;
-        while let Some(next) = self.tags[from..].iter().position(|t| *t == tag) {
-            let at = from + next;
-            if self.connections[at].key == *key {
-                return Some(at);
-            }
-            from = at + 1;
+        let is_it = |at: &usize| self.connections[*at].key == *key;
+        match &self.index {
+            Some(index) => index.find(key.tag(), |at| is_it(&at)),
+            None => (0..self.connections.len()).find(is_it),
         }
-        None
     }
 
     pub(super) fn len(&self) -> usize {
         self.connections.len()
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.connections.len() >= self.capacity
     }
 
     #[inline]
@@ -65,15 +66,25 @@ impl Table {
         self.connections.get_mut(at).unwrap_or(&mut self.stateless)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
-        self.connections.iter()
-    }
-
     /// Adds a connection; returns its index.
     pub(super) fn insert(&mut self, connection: Connection) -> usize {
-        self.tags.push(connection.key.tag());
+        let at = self.connections.len();
+        if let Some(index) = &mut self.index {
+            index.insert(connection.key.tag(), at);
+        }
         self.connections.push(connection);
-        self.connections.len() - 1
+        self.append(at);
+        at
+    }
+
+    /// Notes a segment of a connection.
+    #[inline]
+    pub(super) fn touch(&mut self, at: usize, now: Instant) {
+        self.get_mut(at).last_seen = now;
+        if at != Self::STATELESS && self.newest != at as u32 {
+            self.unlink(at);
+            self.append(at);
+        }
     }
 
     /// The index of a connection, or of a blank state.
@@ -87,18 +98,58 @@ impl Table {
 
     /// Removes a connection; the last one takes its index.
     pub(super) fn remove(&mut self, at: usize) {
-        self.tags.swap_remove(at);
-        self.connections.swap_remove(at);
+        self.unlink(at);
+        let removed = self.connections.swap_remove(at);
+        if let Some(index) = &mut self.index {
+            index.remove(removed.key.tag(), at);
+        }
+        let from = self.connections.len();
+        if at < from {
+            let Connection { key, older, newer, .. } = self.connections[at];
+            if let Some(index) = &mut self.index {
+                index.renumber(key.tag(), from, at);
+            }
+            *self.newer_of(older) = at as u32;
+            *self.older_of(newer) = at as u32;
+        }
     }
 
     /// The connection with the longest silence.
     pub(super) fn stalest(&self) -> Option<usize> {
-        let all = self.connections.iter().enumerate();
-        all.min_by_key(|(_, c)| c.last_seen).map(|(at, _)| at)
+        (self.stalest != NONE).then_some(self.stalest as usize)
     }
 
     /// A connection that was silent for `idle`.
     pub(super) fn idle(&self, now: Instant, idle: Duration) -> Option<usize> {
-        self.connections.iter().position(|c| now.saturating_since(c.last_seen) >= idle)
+        self.stalest().filter(|at| now.saturating_since(self.connections[*at].last_seen) >= idle)
+    }
+
+    /// Puts a connection at the end of the list.
+    fn append(&mut self, at: usize) {
+        let older = core::mem::replace(&mut self.newest, at as u32);
+        *self.newer_of(older) = at as u32;
+        (self.connections[at].older, self.connections[at].newer) = (older, NONE);
+    }
+
+    fn unlink(&mut self, at: usize) {
+        let Connection { older, newer, .. } = self.connections[at];
+        *self.newer_of(older) = newer;
+        *self.older_of(newer) = older;
+    }
+
+    /// The link to the connection after `older`, or to the first.
+    fn newer_of(&mut self, older: u32) -> &mut u32 {
+        match older {
+            NONE => &mut self.stalest,
+            older => &mut self.connections[older as usize].newer,
+        }
+    }
+
+    /// The link to the connection before `newer`, or to the last.
+    fn older_of(&mut self, newer: u32) -> &mut u32 {
+        match newer {
+            NONE => &mut self.newest,
+            newer => &mut self.connections[newer as usize].older,
+        }
     }
 }

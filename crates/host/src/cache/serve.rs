@@ -101,7 +101,6 @@ impl Serving {
             match cache.handle_packet(self.clock.now(), queued.packet, offload) {
                 Ruling::Accept => queue.decide(id, Verdict::Accept),
                 Ruling::Drop => queue.decide(id, Verdict::Drop),
-                Ruling::Replace(packet) => queue.decide(id, Verdict::Replace(&packet)),
             }
             if queue.is_full() {
                 break;
