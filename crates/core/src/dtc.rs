@@ -43,7 +43,7 @@ mod table;
 
 pub use config::{
     AckCustody, Backoff, Chance, Config, Custody, Displacement, DuplicateAcks, FlyingStart, Ratio,
-    SackForEnds, Signal, Suppression, Timeouts,
+    Samples, SackForEnds, Signal, Suppression, Timeouts,
 };
 pub use counters::Counters;
 pub use flow::FlowKey;

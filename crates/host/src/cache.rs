@@ -1,11 +1,12 @@
 //! `anabranch cache`: a box on the path that caches TCP segments of other hosts and repairs losses.
 
+mod link;
 mod report;
 mod serve;
 
 use std::path::PathBuf;
 
-use anabranch_core::dtc::{AckCustody, Config, DuplicateAcks, SackForEnds, Signal, Suppression, Timeouts};
+use anabranch_core::dtc::{AckCustody, Config, SackForEnds, Samples, Signal, Suppression, Timeouts};
 use anabranch_core::time::Duration;
 use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
@@ -50,7 +51,7 @@ pub struct Arguments {
     /// Shortest time after which an unacknowledged segment is sent again.
     ///
     /// The time is otherwise 1.5 round trips between this host and the destination, as measured.
-    #[arg(long, value_name = "DURATION", default_value = "20 ms", value_parser = Span::positive)]
+    #[arg(long, value_name = "DURATION", default_value = "10 ms", value_parser = Span::positive)]
     min_timeout: Duration,
     /// Receive reports of the link layer at this Unix datagram socket.
     ///
@@ -105,7 +106,11 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let raw = RawSender::open(arguments.mark).map_err(|error| {
             Error::missing(format!("cannot open a raw socket: {error}")).with_hint(PRIVILEGES)
         })?;
-        let serving = Serving::new(queue, raw, config, arguments.next_hop_acks.as_deref())?;
+        let serving = Serving::new(queue, raw, config)?;
+        let serving = match &arguments.next_hop_acks {
+            Some(path) => serving.with_reports(path)?,
+            None => serving,
+        };
         let metrics = Metrics::bind(arguments.metrics.as_ref()).await?;
         // The last step that can fail, so that no error leaves rules.
         let _placed = arguments.setup.then(|| Placed::new(rules)).transpose()?;
@@ -114,7 +119,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         service::ready();
         let outcome = tokio::select! {
             failed = serving.run() => Err(failed),
-            failed = report::each_second(&serving, arguments.json) => Err(failed),
+            failed = report::each_second(&serving), if arguments.json => Err(failed),
             () = metrics.serve(|| report::page(&serving), || Ok(())) => Ok(()),
             stop = signals.first() => stop.verdict(),
         };
@@ -133,21 +138,21 @@ fn config(arguments: &Arguments) -> Result<Config, Error> {
         return Err(Error::input(format!("--memory {memory} is too small for one segment"))
             .with_hint(format!("give at least {SEGMENT_MEMORY} bytes")));
     }
-    let ms = |name: &str, d: Duration| std::env::var(name).map_or(d, |s| Duration::from_micros(s.parse().unwrap()));
-    let min_rto = arguments.min_timeout;
     Ok(Config {
         cache_segments: segments as usize,
         flow_segments: MOST_OF_FLOW,
         cache_octets: memory as usize,
         connections: arguments.connections as usize,
-        flight: 16 << 20,
-        min_rto,
-        initial_rto: ms("INIT", Duration::from_millis(250)),
-        timeouts: if std::env::var_os("EACH").is_some() { Timeouts::EachSegment } else { Timeouts::LowestOfFlow },
-        duplicate_acks: if std::env::var_os("DUPS").is_some() { DuplicateAcks::Repeat } else { DuplicateAcks::Ignore },
-        suppression: Suppression::AfterTransmission { at_least: ms("SUPP", min_rto / 2) },
+        flight: LARGEST_FLIGHT,
+        samples: Samples::EachSegment,
+        initial_rto: INITIAL_TIMEOUT,
+        min_rto: arguments.min_timeout,
+        timeouts: Timeouts::LowestOfFlow,
+        unanswered_repeats: UNANSWERED_REPEATS,
+        // A neighbour that also caches repeats no sooner than this host would.
+        suppression: Suppression::AfterTransmission { at_least: arguments.min_timeout / 2 },
         signal: Signal::Never,
-        acks: AckCustody::Repair { after: ms("ACKA", min_rto / 2), at_most: 3 },
+        acks: AckCustody::Repair { after: arguments.min_timeout / 2, at_most: 3 },
         sack: SackForEnds::Leave,
         ..Config::improved()
     })
@@ -203,5 +208,14 @@ const QUEUE_LENGTH: u32 = 4096;
 const QUEUE_BUFFER: usize = 32 << 20;
 /// Cached segments of one direction of a connection, at most.
 const MOST_OF_FLOW: usize = 8192;
+/// Largest flight of a sender in bytes: 16 MiB, the largest window of most hosts
+/// (net.ipv4.tcp_rmem).
+const LARGEST_FLIGHT: u32 = 16 << 20;
+/// Time-out of a SYN before any measurement. It is below that of the endpoints (1 s, RFC 6298
+/// section 2.1) and above most round trips.
+const INITIAL_TIMEOUT: Duration = Duration::from_millis(250);
+/// Repetitions of a segment to a destination that has not answered yet: a flood of spoofed SYNs
+/// causes at most this many copies.
+const UNANSWERED_REPEATS: u8 = 3;
 /// Memory of one cached segment of a common length in bytes.
 const SEGMENT_MEMORY: u64 = 2 << 10;

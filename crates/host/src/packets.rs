@@ -4,6 +4,7 @@
 //! Packets that the cache does not understand completely pass unread ([`PacketCounters`]): a copy
 //! that lacks something unknown would be another segment.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -120,10 +121,16 @@ impl PacketCache {
     }
 
     /// Handles a report of the link layer about a packet that it was given. `packet` is whole, or
-    /// for [`LinkEvent::Acknowledged`] at least its headers.
+    /// for [`LinkEvent::Acknowledged`] at least its headers. Its checksum is not verified.
     pub fn handle_report(&mut self, now: Instant, packet: &[u8], event: LinkEvent) {
-        // The link layer has computed what was to be computed.
-        if let Ok((header, segment)) = read(packet, Offload::default()) {
+        let offload = Offload { checksum: true, segments: false };
+        let mut packet = Cow::Borrowed(packet);
+        let stated = stated_len(&packet);
+        if event == LinkEvent::Acknowledged && stated > packet.len() {
+            // The node needs only the length of the payload.
+            packet.to_mut().resize(stated, 0);
+        }
+        if let Ok((header, segment)) = read(&packet, offload) {
             let flow = FlowKey { source: header.src, destination: header.dst };
             self.node.handle_link(now, flow, &segment, event);
         }
@@ -161,6 +168,11 @@ impl PacketCache {
         self.node.counters()
     }
 
+    /// Number of cached segments, and their payload in bytes.
+    pub fn cached(&self) -> (usize, usize) {
+        self.node.cached()
+    }
+
     /// Number of connections with state.
     pub fn connections(&self) -> usize {
         self.node.connections()
@@ -195,6 +207,16 @@ fn read(packet: &[u8], offload: Offload) -> Result<(Header, Segment), Unread> {
     let octets = Bytes::copy_from_slice(octets);
     let parse = if offload.checksum { ip::parse_tcp_offloaded } else { ip::parse_tcp };
     parse(&header, octets).map(|segment| (header, segment)).map_err(|_| Unread::Malformed)
+}
+
+/// Length of a packet as its header states it; 0 if there is no header.
+fn stated_len(packet: &[u8]) -> usize {
+    let word = |at: usize| packet.get(at..at + 2).map_or(0, |o| usize::from(u16::from_be_bytes([o[0], o[1]])));
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => word(2),
+        Some(6) => IPV6_HEADER_LEN + word(4),
+        _ => 0,
+    }
 }
 
 /// Cuts a segment as a device does (TCP segmentation offload).

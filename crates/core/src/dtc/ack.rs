@@ -1,7 +1,7 @@
 //! Acknowledgements: actions 3.1 to 3.4, and the repair of acknowledgements.
 
 use super::cache::Slot;
-use super::config::{AckCustody, DuplicateAcks, Signal, Timeouts};
+use super::config::{AckCustody, DuplicateAcks, Samples, Signal, Timeouts};
 use super::connection::{AckNews, Half};
 use super::data::Fate;
 use super::flow::{Key, Way};
@@ -30,6 +30,10 @@ struct Context {
     sack_spoken: bool,
     /// When the newest retransmission that the receiver has was sent.
     delivered: Option<Instant>,
+    /// When the newest segment was sent that the receiver has, and that was sent once.
+    sampled: Option<Instant>,
+    /// Whether the acknowledgement number covers a retransmission.
+    ambiguous: bool,
 }
 
 impl Node {
@@ -73,6 +77,8 @@ impl Node {
                 asked_for: half.duplicates_suffice(),
                 sack_spoken: self.table.get(at).sack_spoken,
                 delivered: None,
+                sampled: None,
+                ambiguous: false,
             };
             let end = context.gaps.edge().unwrap_or(segment.ack);
             let mut next = Some(lowest);
@@ -86,6 +92,12 @@ impl Node {
                 if self.one_place(place, segment, options, &mut context) == Fate::Hold {
                     fate = Fate::Hold;
                 }
+            }
+            if self.config.samples == Samples::EachSegment
+                && let Some(sent) = context.sampled.filter(|_| !context.ambiguous)
+            {
+                self.table.get_mut(at).half_mut(data_way).smooth(now.saturating_since(sent));
+                self.counters.rtt_samples += 1;
             }
             if self.config.timeouts == Timeouts::LowestOfFlow && news.advances {
                 self.progress((&key, data_way), &context);
@@ -111,9 +123,12 @@ impl Node {
         let held = SackBlock { left: slot.seq(), right: slot.end() };
         if segment.ack.ge(held.right) || context.gaps.cover(held.left, held.right) {
             // Action 3.1, extended to SACK: the receiver has the segment, or a node closer to it.
-            if slot.repeated {
+            if slot.repeated || slot.sent_again {
+                context.ambiguous |= segment.ack.ge(held.right);
+                self.counters.repaired += u64::from(slot.repeated && !slot.sent_again);
                 context.delivered = context.delivered.max(Some(slot.sent_at));
-                self.counters.repaired += u64::from(!slot.sent_again);
+            } else {
+                context.sampled = context.sampled.max(Some(slot.sent_at));
             }
             self.cache.clear(place);
             return Fate::Pass;

@@ -27,6 +27,8 @@ pub struct Config {
     pub cache_chance: Chance,
     /// Whether a segment may displace a locked one.
     pub displacement: Displacement,
+    /// Which segments measure the local round-trip time.
+    pub samples: Samples,
     /// The local retransmission time-out as a multiple of the smoothed local round-trip time
     /// (erratum D16).
     pub local_rto: Ratio,
@@ -43,6 +45,9 @@ pub struct Config {
     /// leaves it to the endpoints. The paper has no limit (erratum D13). Without one, a node whose
     /// acknowledgements take another route would never stop.
     pub max_repeats: u8,
+    /// The same limit while no segment of the destination has been seen. Spoofed segments cause at
+    /// most this many copies of each.
+    pub unanswered_repeats: u8,
     /// Number of retransmissions sent at once after a missing link acknowledgement; later ones wait
     /// for the local time-out. Only with [`Custody::UntilLinkAck`], and for SYN.
     pub immediate_repeats: u8,
@@ -72,6 +77,18 @@ pub enum Custody {
     /// From its forwarding until the next hop has acknowledged it. A segment that is missing there
     /// is retransmitted after the time-out of the link layer, not of TCP.
     UntilLinkAck,
+}
+
+/// Which segments measure the local round-trip time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Samples {
+    /// One segment at a time. Any retransmission in between spoils the measurement (erratum D16),
+    /// and a SYN is measured from its first transmission (section IV-C).
+    OneAtATime,
+    /// Each cached segment that was sent once: when an acknowledgement or a SACK block covers it,
+    /// unless the same acknowledgement also covers a retransmission (RFC 6298 section 3). On a path
+    /// with many losses, measurements of one segment at a time hardly ever end.
+    EachSegment,
 }
 
 /// A probability as a fraction of 2^32.
@@ -228,12 +245,14 @@ impl Config {
             custody: Custody::OnSuspicion,
             cache_chance: Chance::HALF,
             displacement: Displacement::Never,
+            samples: Samples::OneAtATime,
             local_rto: Ratio { num: 3, den: 2 },
             initial_rto: Duration::from_secs(3),
             min_rto: Duration::from_millis(1),
             backoff: Backoff::Constant,
             timeouts: Timeouts::EachSegment,
             max_repeats: 16,
+            unanswered_repeats: u8::MAX,
             immediate_repeats: 4,
             guard: Ratio { num: 1, den: 1 },
             suppression: Suppression::AfterRepetition,

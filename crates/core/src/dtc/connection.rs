@@ -1,6 +1,6 @@
 //! State of one connection in a node, without its segments.
 
-use super::config::FlyingStart;
+use super::config::{FlyingStart, Samples};
 use super::flow::{Key, Way};
 use super::index::NONE;
 use crate::segment::{Flags, Segment, SeqNumber, Timestamps};
@@ -179,7 +179,7 @@ impl Half {
         &mut self,
         now: Instant,
         segment: &Segment,
-        flying_start: FlyingStart,
+        (flying_start, samples): (FlyingStart, Samples),
     ) -> (Arrival, bool) {
         let end = segment.seq_end();
         let syn = segment.flags.contains(Flags::SYN);
@@ -202,7 +202,7 @@ impl Half {
         self.set(Self::FIN_SEEN, fin);
         self.advanced_at = now;
         self.set(Self::HIGHEST_KNOWN, true);
-        let measures = !syn || flying_start == FlyingStart::On;
+        let measures = samples == Samples::OneAtATime && (!syn || flying_start == FlyingStart::On);
         if measures && !self.has(Self::SAMPLING) {
             self.set(Self::SAMPLING, true);
             self.set(Self::SYN_SAMPLE, syn);
@@ -296,7 +296,7 @@ impl Half {
     }
 
     /// Smoothing of RFC 6298 with 1/8.
-    fn smooth(&mut self, rtt: Duration) {
+    pub(super) fn smooth(&mut self, rtt: Duration) {
         let micros = u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX).max(1);
         self.srtt = if self.srtt == 0 {
             micros
@@ -358,6 +358,11 @@ impl Half {
     #[inline]
     fn accounts_for(&self, ack: SeqNumber) -> bool {
         !self.has(Self::HIGHEST_KNOWN) || ack.le(self.highest)
+    }
+
+    /// Whether a segment with data, SYN or FIN was seen.
+    pub(super) fn is_seen(&self) -> bool {
+        self.has(Self::HIGHEST_KNOWN)
     }
 
     /// Whether the other end has acknowledged any data.

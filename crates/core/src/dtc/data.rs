@@ -32,7 +32,7 @@ impl Node {
         random: u32,
     ) -> Fate {
         let half = self.table.get_mut(at).half_mut(way);
-        let (arrival, cancelled) = half.observe_data(now, segment, self.config.flying_start);
+        let (arrival, cancelled) = half.observe_data(now, segment, (self.config.flying_start, self.config.samples));
         self.counters.rtt_cancelled += u64::from(cancelled);
         let syn = segment.flags.contains(Flags::SYN);
         if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
@@ -228,7 +228,13 @@ impl Node {
                 self.cache.set_timer(place, now + rto);
                 continue;
             }
-            if slot.repeats >= self.config.max_repeats {
+            let (key, way) = self.cache.flow_of(place);
+            let at = self.table.find(&key).unwrap_or(Table::STATELESS);
+            let most = match self.table.get(at).half(way.back()).is_seen() {
+                true => self.config.max_repeats,
+                false => self.config.max_repeats.min(self.config.unanswered_repeats),
+            };
+            if slot.repeats >= most {
                 self.cache.release(place);
                 self.counters.given_up += 1;
                 continue;

@@ -1,7 +1,6 @@
 //! The loop between the kernel's queue and the cache.
 
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,6 +10,7 @@ use anabranch_deploy::error::Error;
 use anabranch_net::clock::Clock;
 use tokio::io::unix::AsyncFd;
 
+use super::link::{self, LONGEST_REPORT, Reports};
 use crate::nfqueue::{Queue, Received, Verdict};
 use crate::packets::{Offload, PacketCache, Ruling};
 use crate::raw::RawSender;
@@ -21,6 +21,7 @@ pub(super) struct Serving {
     pub(super) counters: Counters,
     queue: RefCell<AsyncFd<Queue>>,
     raw: RawSender,
+    reports: Option<Reports>,
     clock: Clock,
 }
 
@@ -31,19 +32,36 @@ pub(super) struct Counters {
     pub(super) unsent: Cell<u64>,
     /// How often packets passed without a verdict because the queue was full.
     pub(super) overruns: Cell<u64>,
+    /// Reports of the link layer.
+    pub(super) reports: Cell<u64>,
 }
 
 impl Serving {
-    pub(super) fn new(queue: Queue, raw: RawSender, config: Config, _reports: Option<&Path>) -> Result<Self, Error> {
-        #[expect(deprecated, reason = "its replacement is `unsafe`; a queue keeps its descriptor as long as it lives")]
-        let queue = AsyncFd::new(queue).map_err(|e| Error::missing(format!("cannot wait for the queue: {e}")))?;
+    pub(super) fn new(queue: Queue, raw: RawSender, config: Config) -> Result<Self, Error> {
+        #[expect(
+            deprecated,
+            reason = "its replacement is `unsafe`; a queue keeps its descriptor as long as it lives"
+        )]
+        let queue = AsyncFd::new(queue);
+        let queue = queue.map_err(|e| Error::missing(format!("cannot wait for the queue: {e}")))?;
         Ok(Self {
             cache: RefCell::new(PacketCache::new(config)),
             counters: Counters::default(),
             queue: RefCell::new(queue),
             raw,
+            reports: None,
             clock: Clock::start(),
         })
+    }
+
+    /// Receives reports of the link layer at a socket.
+    pub(super) fn with_reports(self, path: &Path) -> Result<Self, Error> {
+        Ok(Self { reports: Some(Reports::bind(path)?), ..self })
+    }
+
+    /// Seconds since the start.
+    pub(super) fn seconds(&self) -> f64 {
+        self.clock.now().as_secs_f64()
     }
 
     /// Serves the queue until it fails.
@@ -51,6 +69,7 @@ impl Serving {
     pub(super) async fn run(&self) -> Error {
         let mut queue = self.queue.borrow_mut();
         let mut packet = Vec::new();
+        let mut report = vec![0; LONGEST_REPORT];
         loop {
             let deadline = self.cache.borrow().next_timeout();
             let wait = deadline.map(|at| at.saturating_since(self.clock.now()));
@@ -67,6 +86,13 @@ impl Serving {
                         Ok(Drained::All) => ready.clear_ready(),
                         Ok(Drained::Batch) => {}
                         Err(error) => return Error::job(format!("the queue failed: {error}")),
+                    }
+                }
+                len = Reports::receive(self.reports.as_ref(), &mut report) => {
+                    // A report that is lost or malformed is as none: the time-out decides.
+                    if let Some((event, sent)) = len.ok().and_then(|len| link::parse(&report[..len])) {
+                        self.counters.reports.set(self.counters.reports.get() + 1);
+                        self.cache.borrow_mut().handle_report(self.clock.now(), sent, event);
                     }
                 }
                 () = alarm => {}
@@ -114,11 +140,6 @@ impl Serving {
         if self.raw.send(packet, destination).is_err() {
             self.counters.unsent.set(self.counters.unsent.get() + 1);
         }
-    }
-
-    #[expect(dead_code)]
-    pub(super) fn never(&self) -> Option<Infallible> {
-        None
     }
 }
 
