@@ -12,8 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Packages of the workspace whose programs are installed.
-const PROGRAMS: [&str; 6] =
-    ["--package", "anabranch-deploy", "--package", "anabranch-cli", "--package", "anabranch-lab-cli"];
+const PROGRAMS: [&str; 8] = [
+    "--package",
+    "anabranch-deploy",
+    "--package",
+    "anabranch-host",
+    "--package",
+    "anabranch-cli",
+    "--package",
+    "anabranch-lab-cli",
+];
 
 /// `dist [--out DIR]`.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {

@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::{config, gateway, key, manifest, node, sense, sink};
+use anabranch_host::cache;
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -69,6 +70,8 @@ pub enum Command {
     Sense(sense::Arguments),
     /// Collect records from many sensors
     Sink(sink::Arguments),
+    /// Cache TCP segments that this host forwards, and repair losses
+    Cache(cache::Arguments),
     /// Make keys for senders, gateways and nodes, and sign files
     #[command(subcommand)]
     Key(key::Command),
@@ -99,6 +102,7 @@ impl Command {
             Self::Node(arguments) => node::main(arguments),
             Self::Sense(arguments) => sense::main(arguments),
             Self::Sink(arguments) => sink::main(arguments),
+            Self::Cache(arguments) => cache::main(arguments),
             Self::Key(command) => key::main(&command),
             Self::Manifest(command) => manifest::main(&command),
             Self::Run(arguments) => run::main(&arguments, policies),

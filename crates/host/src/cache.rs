@@ -12,6 +12,7 @@ use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::Metrics;
+use anabranch_deploy::programs::definition;
 use anabranch_deploy::service::{self, Signals};
 use anabranch_units::{Size, Span};
 use clap::{Command, value_parser};
@@ -78,10 +79,13 @@ pub struct Arguments {
 /// The program `anabranch-cache`.
 #[must_use]
 pub fn program() -> Command {
-    anabranch_deploy::programs::definition::<Arguments>(
-        "anabranch-cache",
-        "Cache TCP segments that this host forwards, and repair losses",
-    )
+    definition::<Arguments>("anabranch-cache", "Cache TCP segments that this host forwards, and repair losses")
+}
+
+/// Its definition under its own name, for its manual page and completions.
+#[must_use]
+pub fn alone() -> Command {
+    program().get_subcommands().next().expect("it has one").clone()
 }
 
 /// Runs a cache until it is stopped.
@@ -114,7 +118,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let metrics = Metrics::bind(arguments.metrics.as_ref()).await?;
         // The last step that can fail, so that no error leaves rules.
         let _placed = arguments.setup.then(|| Placed::new(rules)).transpose()?;
-        Entry::info("serving", format!("caching segments of queue {number}")).write();
+        Entry::info("listening", format!("listening on queue {number}")).write();
         metrics.announce();
         service::ready();
         let outcome = tokio::select! {

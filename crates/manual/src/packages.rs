@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::programs;
+use anabranch_host::cache;
 use clap::Command;
 use clap_complete::Shell;
 
@@ -23,7 +24,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         }
         make(&folder.join("man"))?;
     }
-    for program in programs::all() {
+    for program in programs::all().into_iter().chain([cache::alone()]) {
         pages::write(&small.join("man"), program.clone())?;
         completions(&small, program)?;
     }

@@ -198,6 +198,18 @@ const MORE: &[More] = &[
         see_also: &["anabranch-sense"],
     },
     More {
+        page: "anabranch-cache",
+        files: &[(
+            "/etc/anabranch/cache.toml",
+            "The options of the unit anabranch-cache.service, which gives it to --config.",
+        )],
+        examples: &[
+            ("Repair losses of the TCP that this host forwards:", "anabranch cache --queue 1 --setup"),
+            ("Remove the rules of a process that was killed:", "anabranch cache --queue 1 --teardown"),
+        ],
+        see_also: &[],
+    },
+    More {
         page: "anabranch-completions",
         files: &[],
         examples: &[(

@@ -7,7 +7,7 @@ use std::process::Command;
 use anabranch_testkit::debian;
 use assert_cmd::prelude::*;
 
-const PROGRAMS: [&str; 2] = ["node", "gateway"];
+const PROGRAMS: [&str; 3] = ["node", "gateway", "cache"];
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")

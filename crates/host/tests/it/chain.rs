@@ -1,0 +1,113 @@
+//! Losses on each hop of a chain. The long form is `cargo xtask campaign cache`.
+
+#![expect(clippy::disallowed_types, reason = "what is compared is real time")]
+
+use std::env;
+use std::time::{Duration, Instant};
+
+use anabranch_testkit::contents;
+use anabranch_testkit::netns::Kept;
+use anabranch_testkit::prng::Prng;
+
+use crate::world::{Chain, Family, ended, octets};
+
+/// Hosts of the chain: two ends and four routers.
+const HOSTS: usize = 6;
+
+#[test]
+fn caches_repair_losses_on_each_hop() {
+    let Some(chain) = Chain::open(HOSTS) else { return };
+    chain.lose(0.1);
+    let caches: Vec<_> = chain.routers().map(|router| chain.cache(router, &[])).collect();
+    let file = contents(50_000);
+    assert_eq!(chain.fetched(&chain.serve(Family::V6, &file, "cubic")), file);
+    for report in caches.into_iter().map(ended) {
+        assert!(report["retransmissions_avoided"].as_u64() > Some(0), "{report}");
+        assert_eq!(report["malformed"], 0, "{report}");
+    }
+}
+
+#[test]
+fn a_cache_that_is_killed_and_started_again_changes_no_byte() {
+    let transfers = number("ANABRANCH_CACHE_KILLS", 1);
+    let Some(chain) = Chain::open(HOSTS) else { return };
+    chain.lose(0.1);
+    let mut caches: Vec<_> = chain.routers().map(|router| chain.cache(router, &[])).collect();
+    let file = contents(if transfers > 1 { 200_000 } else { 50_000 });
+    let url = chain.serve(Family::V4, &file, "cubic");
+    let mut prng = Prng::new(1);
+    for transfer in 0..transfers {
+        let mut client = chain.fetch(&url, 300);
+        std::thread::park_timeout(Duration::from_millis(prng.below(500)));
+        let at = prng.below(caches.len() as u64) as usize;
+        caches[at].child.kill().expect("it runs");
+        caches[at].child.wait().expect("it is ours");
+        std::thread::park_timeout(Duration::from_millis(prng.below(300)));
+        caches[at] = chain.cache(at + 1, &[]);
+        assert!(octets(&mut client) == file, "transfer {transfer}, cache {at}");
+    }
+}
+
+/// Acceptance of the chain: prints a table. Nothing is measured without the variable.
+#[test]
+fn transfers_take_less_time_with_caches() {
+    let transfers = number("ANABRANCH_CACHE_TRANSFERS", 0);
+    if transfers == 0 {
+        return;
+    }
+    println!("{transfers} transfers of 200 kB, {HOSTS} hosts; mean and longest in seconds");
+    for loss in [0.1, 0.0] {
+        for congestion in ["reno", "cubic", "bbr"] {
+            let none = measured(&[], congestion, loss, transfers);
+            let middle = measured(&[HOSTS / 2], congestion, loss, transfers);
+            let all = measured(&(1..HOSTS - 1).collect::<Vec<_>>(), congestion, loss, transfers);
+            let [none, middle, all] = [none, middle, all].map(|(mean, longest)| {
+                println!("loss {loss} {congestion}: {mean:.3} {longest:.3}");
+                mean
+            });
+            println!("loss {loss} {congestion}: none/middle {:.2}, none/all {:.2}", none / middle, none / all);
+            if loss > 0.0 {
+                assert!(none >= 3.0 * all && none >= 1.3 * middle, "{congestion}");
+            }
+        }
+    }
+}
+
+/// Mean and longest time of transfers in seconds, with caches on these routers. With losses the
+/// transfers of a chain without caches mostly wait, so they run at once.
+fn measured(routers: &[usize], congestion: &'static str, loss: f64, transfers: u32) -> (f64, f64) {
+    let Some(chain) = Chain::open(HOSTS) else { return (0.0, 0.0) };
+    if loss > 0.0 {
+        chain.lose(loss);
+    }
+    let caches: Vec<_> = routers.iter().map(|router| chain.cache(*router, &[])).collect();
+    let file = contents(200_000);
+    let url = chain.serve(Family::V4, &file, congestion);
+    let timed = |(begun, mut client): (Instant, Kept)| {
+        let complete = octets(&mut client) == file;
+        // A transfer that its client has given up counts with the time that it took so far.
+        assert!(complete || begun.elapsed() > Duration::from_secs(LONGEST.into()), "wrong bytes");
+        begun.elapsed().as_secs_f64()
+    };
+    let start = |_| (Instant::now(), chain.fetch(&url, LONGEST + 1));
+    let times: Vec<f64> = match routers.is_empty() || loss == 0.0 {
+        false => (0..transfers).map(|i| timed(start(i))).collect(),
+        true if loss == 0.0 => (0..transfers).map(|i| timed(start(i))).collect(),
+        true => {
+            let started: Vec<_> = (0..transfers).map(start).collect();
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = started.into_iter().map(|one| scope.spawn(|| timed(one))).collect();
+                threads.into_iter().map(|thread| thread.join().expect("right bytes")).collect()
+            })
+        }
+    };
+    drop(caches);
+    (times.iter().sum::<f64>() / f64::from(transfers), times.iter().copied().fold(0.0, f64::max))
+}
+
+/// Longest time of a transfer in seconds.
+const LONGEST: u32 = 600;
+
+fn number(variable: &str, default: u32) -> u32 {
+    env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
