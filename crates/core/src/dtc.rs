@@ -43,7 +43,7 @@ mod table;
 
 pub use config::{
     AckCustody, Backoff, Chance, Config, Custody, Displacement, DuplicateAcks, FlyingStart, Ratio,
-    Samples, SackForEnds, Signal, Suppression, Timeouts,
+    SackForEnds, Samples, Signal, Suppression, Timeouts,
 };
 pub use counters::Counters;
 pub use flow::FlowKey;
@@ -250,7 +250,10 @@ impl Node {
             [Flags::ACK, Flags::SYN, Flags::RST].map(|f| segment.flags.contains(f));
         if acknowledges
             && !(opens || resets)
-            && self.table.find(key).is_some_and(|at| self.table.get(at).half(way).fits(segment.seq, self.config.flight))
+            && self
+                .table
+                .find(key)
+                .is_some_and(|at| self.table.get(at).half(way).fits(segment.seq, self.config.flight))
         {
             self.cache.acknowledged((key, way.back()), segment.ack, self.config.flight);
         }

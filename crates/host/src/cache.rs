@@ -6,7 +6,6 @@ mod serve;
 
 use std::path::PathBuf;
 
-use anabranch_core::dtc::{AckCustody, Config, SackForEnds, Samples, Signal, Suppression, Timeouts};
 use anabranch_core::time::Duration;
 use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
@@ -18,6 +17,7 @@ use anabranch_units::{Size, Span};
 use clap::{Command, value_parser};
 
 use crate::nfqueue::{Queue, QueueOptions};
+use crate::packets::{Limits, SEGMENT_MEMORY};
 use crate::raw::RawSender;
 use crate::rules::{Rules, RulesError};
 use serve::Serving;
@@ -79,7 +79,10 @@ pub struct Arguments {
 /// The program `anabranch-cache`.
 #[must_use]
 pub fn program() -> Command {
-    definition::<Arguments>("anabranch-cache", "Cache TCP segments that this host forwards, and repair losses")
+    definition::<Arguments>(
+        "anabranch-cache",
+        "Cache TCP segments that this host forwards, and repair losses",
+    )
 }
 
 /// Its definition under its own name, for its manual page and completions.
@@ -98,7 +101,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     if arguments.teardown {
         return rules.tear_down().map_err(without_rules);
     }
-    let config = config(&arguments)?;
+    let config = limits(&arguments)?.config();
     if arguments.check {
         return service::checked("cache");
     }
@@ -134,32 +137,15 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     })
 }
 
-/// The options as a configuration of the node.
-fn config(arguments: &Arguments) -> Result<Config, Error> {
+/// The options as limits of the cache.
+fn limits(arguments: &Arguments) -> Result<Limits, Error> {
     let Size(memory) = arguments.memory;
-    let segments = memory / SEGMENT_MEMORY;
-    if segments == 0 {
+    if memory < SEGMENT_MEMORY {
         return Err(Error::input(format!("--memory {memory} is too small for one segment"))
             .with_hint(format!("give at least {SEGMENT_MEMORY} bytes")));
     }
-    Ok(Config {
-        cache_segments: segments as usize,
-        flow_segments: MOST_OF_FLOW,
-        cache_octets: memory as usize,
-        connections: arguments.connections as usize,
-        flight: LARGEST_FLIGHT,
-        samples: Samples::EachSegment,
-        initial_rto: INITIAL_TIMEOUT,
-        min_rto: arguments.min_timeout,
-        timeouts: Timeouts::LowestOfFlow,
-        unanswered_repeats: UNANSWERED_REPEATS,
-        // A neighbour that also caches repeats no sooner than this host would.
-        suppression: Suppression::AfterTransmission { at_least: arguments.min_timeout / 2 },
-        signal: Signal::Never,
-        acks: AckCustody::Repair { after: arguments.min_timeout / 2, at_most: 3 },
-        sack: SackForEnds::Leave,
-        ..Config::improved()
-    })
+    let connections = arguments.connections as usize;
+    Ok(Limits { memory, connections, min_timeout: arguments.min_timeout })
 }
 
 /// Rules that are removed on drop.
@@ -191,10 +177,8 @@ fn without_queue(number: u16, error: &std::io::Error) -> Error {
 
 fn without_rules(error: RulesError) -> Error {
     match error {
-        RulesError::Program { program, error } => {
-            Error::missing(format!("cannot start {program}: {error}"))
-                .with_hint("install iptables, or add the rules with another program and leave out --setup")
-        }
+        RulesError::Program { program, error } => Error::missing(format!("cannot start {program}: {error}"))
+            .with_hint("install iptables, or add the rules with another program and leave out --setup"),
         // iptables(8): 4 says that a resource or a privilege is missing.
         RulesError::Failed { command, code: _, reason } => {
             Error::missing(format!("cannot change the rules: {command}: {reason}")).with_hint(PRIVILEGES)
@@ -210,16 +194,3 @@ const QUEUE_LENGTH: u32 = 4096;
 /// Receive buffer of the queue in bytes: 100 ms of packets at 1 Gbit/s, for which the kernel counts
 /// about twice their length.
 const QUEUE_BUFFER: usize = 32 << 20;
-/// Cached segments of one direction of a connection, at most.
-const MOST_OF_FLOW: usize = 8192;
-/// Largest flight of a sender in bytes: 16 MiB, the largest window of most hosts
-/// (net.ipv4.tcp_rmem).
-const LARGEST_FLIGHT: u32 = 16 << 20;
-/// Time-out of a SYN before any measurement. It is below that of the endpoints (1 s, RFC 6298
-/// section 2.1) and above most round trips.
-const INITIAL_TIMEOUT: Duration = Duration::from_millis(250);
-/// Repetitions of a segment to a destination that has not answered yet: a flood of spoofed SYNs
-/// causes at most this many copies.
-const UNANSWERED_REPEATS: u8 = 3;
-/// Memory of one cached segment of a common length in bytes.
-const SEGMENT_MEMORY: u64 = 2 << 10;

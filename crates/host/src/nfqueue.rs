@@ -67,8 +67,7 @@ impl Queue {
     /// open. `Unsupported`: the kernel has no NFQUEUE.
     pub fn open(options: QueueOptions) -> io::Result<Self> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket =
-            socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::NETFILTER))?;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::NETFILTER))?;
         // The privileged call exceeds net.core.rmem_max.
         set_socket_recv_buffer_size_force(&socket, options.buffer)
             .or_else(|_| set_socket_recv_buffer_size(&socket, options.buffer))?;

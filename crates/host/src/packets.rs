@@ -8,11 +8,51 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_core::dtc::{Config, Counters, FlowKey, LinkEvent, Node, Transmit, Verdict};
+use anabranch_core::dtc::{
+    AckCustody, Config, Counters, FlowKey, LinkEvent, Node, SackForEnds, Samples, Signal, Suppression,
+    Timeouts, Transmit, Verdict,
+};
 use anabranch_core::segment::{Flags, Segment};
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ip::{self, Header, IPV4_HEADER_LEN, IPV6_HEADER_LEN, Protocol};
 use bytes::Bytes;
+
+/// Limits of a cache on a router.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Memory for cached segments in bytes, at least [`SEGMENT_MEMORY`].
+    pub memory: u64,
+    /// Connections with a state of their own, at least 1.
+    pub connections: usize,
+    /// Shortest time-out of a segment.
+    pub min_timeout: Duration,
+}
+
+impl Limits {
+    /// Options of a node for kernel endpoints and many segments in flight. No segment is changed on
+    /// its way.
+    pub fn config(self) -> Config {
+        // A neighbour that also caches repeats a segment no sooner than this host does.
+        let soon = self.min_timeout / 2;
+        Config {
+            cache_segments: (self.memory / SEGMENT_MEMORY) as usize,
+            flow_segments: MOST_OF_FLOW,
+            cache_octets: self.memory as usize,
+            connections: self.connections,
+            flight: LARGEST_FLIGHT,
+            samples: Samples::EachSegment,
+            initial_rto: INITIAL_TIMEOUT,
+            min_rto: self.min_timeout,
+            timeouts: Timeouts::LowestOfFlow,
+            unanswered_repeats: UNANSWERED_REPEATS,
+            suppression: Suppression::AfterTransmission { at_least: soon },
+            signal: Signal::Never,
+            acks: AckCustody::Repair { after: soon, at_most: 3 },
+            sack: SackForEnds::Leave,
+            ..Config::improved()
+        }
+    }
+}
 
 /// What a device does with a packet before it leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -211,7 +251,8 @@ fn read(packet: &[u8], offload: Offload) -> Result<(Header, Segment), Unread> {
 
 /// Length of a packet as its header states it; 0 if there is no header.
 fn stated_len(packet: &[u8]) -> usize {
-    let word = |at: usize| packet.get(at..at + 2).map_or(0, |o| usize::from(u16::from_be_bytes([o[0], o[1]])));
+    let word =
+        |at: usize| packet.get(at..at + 2).map_or(0, |o| usize::from(u16::from_be_bytes([o[0], o[1]])));
     match packet.first().map(|first| first >> 4) {
         Some(4) => word(2),
         Some(6) => IPV6_HEADER_LEN + word(4),
@@ -231,7 +272,12 @@ fn parts(segment: &Segment, cut: usize) -> impl Iterator<Item = Segment> {
         if to < len {
             flags = flags.without(Flags::FIN.with(Flags::PSH));
         }
-        Segment { seq: segment.seq + from as u32, flags, payload: segment.payload.slice(from..to), ..segment.clone() }
+        Segment {
+            seq: segment.seq + from as u32,
+            flags,
+            payload: segment.payload.slice(from..to),
+            ..segment.clone()
+        }
     })
 }
 
@@ -334,9 +380,25 @@ impl Paths {
     }
 }
 
+/// Memory for each cached segment in bytes: the state, and a payload of a common length.
+pub const SEGMENT_MEMORY: u64 = 2 << 10;
+/// Cached segments of one direction of a connection, at most.
+const MOST_OF_FLOW: usize = 8192;
+/// Largest flight of a sender in bytes: 16 MiB, above the largest default window of hosts
+/// (net.ipv4.tcp_rmem).
+const LARGEST_FLIGHT: u32 = 16 << 20;
+/// Time-out of a SYN before any measurement. It is below that of the endpoints (1 s, RFC 6298
+/// section 2.1) and above most round trips.
+const INITIAL_TIMEOUT: Duration = Duration::from_millis(250);
+/// Repetitions of a segment to a destination that has not answered yet: a flood of spoofed SYNs
+/// causes at most this many copies.
+const UNANSWERED_REPEATS: u8 = 3;
 /// The flag in the seventh byte of an IPv4 header (RFC 791 section 3.1).
 const DONT_FRAGMENT: u8 = 0x40;
 /// An MSS that every path of IPv6 has (RFC 8200 section 5), for connections whose SYN was not seen.
 const LEAST_MSS: u16 = 1220;
 /// Least payload of a part, whatever MSS a peer announces.
 const LEAST_PAYLOAD: usize = 256;
+
+#[cfg(test)]
+mod tests;

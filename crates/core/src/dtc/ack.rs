@@ -328,8 +328,8 @@ fn ripe(slot: &Slot, context: &Context) -> bool {
     !slot.pending && context.now.saturating_since(slot.sent_at) > context.guard
 }
 
-/// Number of segments that one advancing acknowledgement lets the node retransmit, at most. With two
-/// the rate of repairs grows as in slow start.
+/// Limit on the segments that one advancing acknowledgement lets the node retransmit. With two, the
+/// rate of repairs grows as in slow start.
 const REPEATS_PER_ACK: usize = 2;
 /// Option space of a TCP header in bytes (RFC 9293 section 3.1).
 pub(super) const MAX_OPTIONS: usize = 40;

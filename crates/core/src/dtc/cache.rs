@@ -280,7 +280,13 @@ impl Cache {
     /// Stores a segment at a place returned by [`Cache::place`], unlocked and without a timer.
     /// Returns its number.
     #[inline]
-    pub(super) fn put(&mut self, place: Place, (key, way): (&Key, Way), now: Instant, segment: Segment) -> Option<usize> {
+    pub(super) fn put(
+        &mut self,
+        place: Place,
+        (key, way): (&Key, Way),
+        now: Instant,
+        segment: Segment,
+    ) -> Option<usize> {
         match place {
             Place::Empty => {}
             Place::Instead(old) => self.clear(old),
@@ -470,7 +476,8 @@ impl Cache {
 
     fn sink(&mut self, mut place: usize) {
         loop {
-            let children = [2 * place + 1, 2 * place + 2].into_iter().filter(|child| *child < self.timers.len());
+            let children =
+                [2 * place + 1, 2 * place + 2].into_iter().filter(|child| *child < self.timers.len());
             let Some(least) = children.min_by_key(|child| self.due(*child)) else { return };
             if self.due(place) <= self.due(least) {
                 return;

@@ -32,7 +32,8 @@ impl Node {
         random: u32,
     ) -> Fate {
         let half = self.table.get_mut(at).half_mut(way);
-        let (arrival, cancelled) = half.observe_data(now, segment, (self.config.flying_start, self.config.samples));
+        let (arrival, cancelled) =
+            half.observe_data(now, segment, (self.config.flying_start, self.config.samples));
         self.counters.rtt_cancelled += u64::from(cancelled);
         let syn = segment.flags.contains(Flags::SYN);
         if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
@@ -59,7 +60,13 @@ impl Node {
         Fate::Pass
     }
 
-    fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) -> Option<usize> {
+    fn store(
+        &mut self,
+        now: Instant,
+        (at, way): (usize, Way),
+        place: Place,
+        mut segment: Segment,
+    ) -> Option<usize> {
         // The blocks would be out of date when the segment is sent again.
         segment.options.sack = SackBlocks::EMPTY;
         let syn = segment.flags.contains(Flags::SYN);

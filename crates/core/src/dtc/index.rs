@@ -91,3 +91,40 @@ impl Index {
 
 /// No item.
 pub(super) const NONE: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use anabranch_testkit::prng::Prng;
+
+    use super::*;
+
+    /// Items come and go, with few tags so that probing sequences meet and wrap.
+    #[test]
+    fn what_was_inserted_is_found() {
+        let mut prng = Prng::new(1);
+        let mut index = Index::default();
+        let mut items: Vec<(u32, usize)> = Vec::new();
+        for round in 0..20_000 {
+            if prng.below(2) == 0 && items.len() < 40 {
+                let tag = prng.below(24) as u32;
+                index.insert(tag, round);
+                items.push((tag, round));
+            } else if !items.is_empty() {
+                let at = prng.below(items.len() as u64) as usize;
+                if prng.below(4) == 0 {
+                    let (tag, number) = items[at];
+                    index.renumber(tag, number, round);
+                    items[at].1 = round;
+                } else {
+                    let (tag, number) = items.swap_remove(at);
+                    index.remove(tag, number);
+                    assert_eq!(index.find(tag, |other| other == number), None);
+                }
+            }
+            for (tag, number) in &items {
+                assert_eq!(index.find(*tag, |other| other == *number), Some(*number), "round {round}");
+            }
+        }
+        assert!(index.entries.len() <= 64, "{}", index.entries.len());
+    }
+}

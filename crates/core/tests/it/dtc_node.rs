@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_core::dtc::{
     AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, FlyingStart, LinkEvent, Node,
-    SackForEnds, Transmit, Verdict,
+    SackForEnds, Samples, Signal, Timeouts, Transmit, Verdict,
 };
 use anabranch_core::segment::{
     Dss, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, WireDsn,
@@ -1149,6 +1149,126 @@ fn nonsense_is_survived() {
             }
         }
     }
+}
+
+/// A node of a router: many segments, no reports of a link layer.
+fn router() -> Config {
+    Config {
+        cache_segments: 64,
+        samples: Samples::EachSegment,
+        timeouts: Timeouts::LowestOfFlow,
+        signal: Signal::Never,
+        unanswered_repeats: 2,
+        min_rto: Duration::from_millis(1),
+        initial_rto: Duration::from_millis(300),
+        max_repeats: 8,
+        ..Config::improved()
+    }
+}
+
+/// After a handshake and one acknowledged segment, each of one local round trip.
+fn routed() -> Bench {
+    let mut bench = Bench::new(router());
+    bench.pass(syn(true));
+    bench.wait(RTT);
+    bench.pass(syn_ack(true));
+    bench.pass(Segment { seq: SeqNumber(ISN + 1), ..Segment { payload: Bytes::new(), ..data(1) } });
+    bench.pass(data(1));
+    bench.wait(RTT);
+    bench.pass(ack(2, &[]));
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(RTT)));
+    assert_eq!((bench.sent(), bench.node.cached()), (vec![], (0, 0)));
+    bench
+}
+
+#[test]
+fn each_segment_that_was_sent_once_is_a_measurement() {
+    let mut bench = routed();
+    bench.pass(data(2));
+    bench.pass(data(3));
+    bench.wait(2 * RTT);
+    assert_eq!(bench.sent(), [data(2)], "the time-out of the lowest");
+    // A block for a segment that was sent once measures; what follows a retransmission does not.
+    let before = bench.node.counters().rtt_samples;
+    bench.hold(ack(2, &[3]));
+    assert_eq!(bench.node.counters().rtt_samples, before + 1);
+    let smoothed = Duration::from_millis((7 * RTT + 2 * RTT) / 8);
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(smoothed));
+    bench.pass(data(4));
+    bench.wait(10 * RTT);
+    bench.sent();
+    bench.pass(ack(5, &[]));
+    assert_eq!(bench.node.counters().rtt_samples, before + 1);
+}
+
+#[test]
+fn one_time_out_of_a_flow_repeats_its_lowest_segment() {
+    let mut bench = routed();
+    (2..7).for_each(|n| bench.pass(data(n)));
+    bench.wait(RTT * 3 / 2 - 1);
+    assert_eq!(bench.sent(), []);
+    bench.wait(1);
+    assert_eq!(bench.sent(), [data(2)]);
+    // It arrives, so those that were sent before it are lost: two for each acknowledgement.
+    bench.wait(RTT + 1);
+    bench.pass(ack(3, &[]));
+    assert_eq!(bench.sent(), [data(3), data(4)]);
+    bench.wait(RTT + 1);
+    bench.pass(ack(5, &[]));
+    assert_eq!(bench.sent(), [data(5), data(6)]);
+    bench.pass(ack(7, &[]));
+    assert_eq!((bench.node.cached(), bench.node.counters().repaired), ((0, 0), 5));
+    bench.wait(10 * RTT);
+    assert_eq!(bench.sent(), []);
+}
+
+/// A window in a queue: acknowledgements come late but steadily.
+#[test]
+fn an_advancing_acknowledgement_begins_the_time_out_again() {
+    let mut bench = routed();
+    (2..12).for_each(|n| bench.pass(data(n)));
+    for n in 3..12 {
+        bench.wait(RTT);
+        bench.pass(ack(n, &[]));
+        assert_eq!(bench.sent(), [], "{n}");
+    }
+}
+
+#[test]
+fn a_destination_that_has_not_answered_gets_few_copies() {
+    let mut bench = Bench::new(router());
+    bench.pass(syn(true));
+    bench.pass(Segment { src_port: 3, ..data(7) });
+    let copies = (0..100).map(|_| {
+        bench.wait(1_000);
+        bench.sent().len()
+    });
+    assert_eq!(copies.sum::<usize>(), 4, "two of each");
+}
+
+#[test]
+fn a_flow_and_the_payload_are_limited() {
+    let limits = Config { flow_segments: 3, cache_octets: 4 * MSS as usize, ..router() };
+    let mut bench = Bench::new(limits);
+    (1..6).for_each(|n| bench.pass(data(n)));
+    assert_eq!(bench.node.cached(), (3, 300));
+    let other = |n| Segment { src_port: 3, ..data(n) };
+    (1..4).for_each(|n| bench.pass(other(n)));
+    assert_eq!((bench.node.cached(), bench.node.counters().not_cached), ((4, 400), 4));
+    bench.pass(Segment { dst_port: 1, src_port: 2, ..ack(4, &[]) });
+    assert_eq!(bench.node.cached(), (1, 100));
+}
+
+#[test]
+fn a_router_changes_no_acknowledgement() {
+    let mut bench = routed();
+    (2..7).for_each(|n| bench.pass(data(n)));
+    bench.wait(RTT + 1);
+    // Two gaps, of which the node repairs both: held. A third one, of which it knows nothing: passes.
+    bench.hold(ack(2, &[3, 5]));
+    assert_eq!(bench.sent(), [data(2), data(4)]);
+    bench.pass(ack(2, &[3, 5, 8]));
+    assert_eq!(bench.node.counters().sack_added, 0);
 }
 
 fn nonsense(prng: &mut Prng) -> Segment {

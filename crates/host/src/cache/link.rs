@@ -1,7 +1,7 @@
 //! `--next-hop-acks`: reports of a link layer that knows what the next hop has received.
 //!
-//! A report is one datagram: one byte for the outcome, then the packet as it was sent, beginning with
-//! its IP header.
+//! A report is one datagram: one byte for the outcome, then the packet as it was sent, beginning
+//! with its IP header.
 
 use std::fs::{self, Permissions};
 use std::io;

@@ -10,8 +10,8 @@ use anabranch_testkit::tshark::Tshark;
 
 use crate::world::{Chain, Family, ended};
 
-/// Every packet behind a cache has good checksums, and every byte is that of the file, wherever it is
-/// repeated.
+/// Every packet behind a cache has good checksums, and every byte is that of the file, wherever it
+/// is repeated.
 #[test]
 fn repeated_segments_are_the_sender_s() {
     let Some(chain) = Chain::open(4) else { return };
@@ -42,14 +42,17 @@ fn repeated_segments_are_the_sender_s() {
     let Some(tshark) = Tshark::open("cache", &octets) else { return };
     assert_eq!(tshark.count("tcp.checksum.status == 0 || ip.checksum.status == 0"), 0);
     let fields = "ipv6.src tcp.stream tcp.seq ip.ttl ipv6.hlim tcp.payload";
-    let rows = tshark.fields("tcp.len > 0 && tcp.dstport != 80 && tcp.srcport < tcp.dstport || tcp.len > 100", fields);
+    let rows = tshark
+        .fields("tcp.len > 0 && tcp.dstport != 80 && tcp.srcport < tcp.dstport || tcp.len > 100", fields);
     let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", file.len());
     let sent = [head.as_bytes(), &file[..]].concat();
     let mut copies = BTreeMap::<_, u32>::new();
     for row in rows.lines() {
         let cells: Vec<&str> = row.split('\t').collect();
-        let payload: Vec<u8> =
-            (0..cells[5].len()).step_by(2).map(|i| u8::from_str_radix(&cells[5][i..i + 2], 16).expect("hex")).collect();
+        let payload: Vec<u8> = (0..cells[5].len())
+            .step_by(2)
+            .map(|i| u8::from_str_radix(&cells[5][i..i + 2], 16).expect("hex"))
+            .collect();
         if payload.starts_with(b"GET ") {
             continue;
         }

@@ -54,7 +54,8 @@ fn counters_are_metrics_and_reports_of_a_driver_are_read() {
     let path = socket.to_str().expect("text");
     let cache = chain.cache(1, &["--metrics", "127.0.0.1:0", "--next-hop-acks", path]);
     let line = cache.says("metrics on ");
-    let address = line.split("http://").nth(1).and_then(|rest| rest.strip_suffix("/metrics")).expect("an address");
+    let address =
+        line.split("http://").nth(1).and_then(|rest| rest.strip_suffix("/metrics")).expect("an address");
     assert_eq!(chain.fetched(&url), file);
     let driver = UnixDatagram::unbound().expect("a socket");
     for report in [&b"A"[..], b"Tnothing", b"", b"?"] {
@@ -71,7 +72,10 @@ fn counters_are_metrics_and_reports_of_a_driver_are_read() {
         assert!(page.contains(&format!("\nanabranch_cache_{name} ")), "{name}: {page}");
     }
     let report = ended(cache);
-    assert_eq!((&report["reports"], &report["unsent"], &report["malformed"]), (&2.into(), &0.into(), &0.into()));
+    assert_eq!(
+        (&report["reports"], &report["unsent"], &report["malformed"]),
+        (&2.into(), &0.into(), &0.into())
+    );
     assert_eq!(report["packets"], report["segments"]);
     assert!(!socket.exists());
 }
@@ -84,7 +88,8 @@ fn two_capabilities_suffice() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("anabranch-cache");
     anabranch_testkit::executable::copy(assert_cmd::cargo::cargo_bin!("anabranch-cache"), &program);
-    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("ours");
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &chain.hosts[1], "setpriv", "--reuid", "65534", "--clear-groups"]);
     command.args(["--inh-caps=-all,+net_admin,+net_raw", "--ambient-caps=-all,+net_admin,+net_raw"]);

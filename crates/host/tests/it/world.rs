@@ -10,7 +10,9 @@ use std::thread;
 
 use anabranch_testkit::daemon::Daemon;
 use anabranch_testkit::debian::find_or_install;
-use anabranch_testkit::netns::{self, Broom, Farewell, Kept, done, inside, ip, mortal, name, run, text, within};
+use anabranch_testkit::netns::{
+    self, Broom, Farewell, Kept, done, inside, ip, mortal, name, run, text, within,
+};
 use rustix::net::sockopt::set_tcp_congestion;
 
 /// Address families.
@@ -31,7 +33,8 @@ impl Chain {
     pub(crate) fn open(number: usize) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let packages = [("iptables", "iptables"), ("ethtool", "ethtool"), ("curl", "curl")];
-        if netns::skipped() || packages.iter().any(|(program, package)| find_or_install(program, package).is_none())
+        if netns::skipped()
+            || packages.iter().any(|(program, package)| find_or_install(program, package).is_none())
         {
             return None;
         }
@@ -84,7 +87,19 @@ impl Chain {
         let probability = probability.to_string();
         for host in &self.hosts {
             for tables in ["iptables", "ip6tables"] {
-                let rule = ["-w", "-t", "raw", "-A", "PREROUTING", "-p", "tcp", "-m", "statistic", "--mode", "random"];
+                let rule = [
+                    "-w",
+                    "-t",
+                    "raw",
+                    "-A",
+                    "PREROUTING",
+                    "-p",
+                    "tcp",
+                    "-m",
+                    "statistic",
+                    "--mode",
+                    "random",
+                ];
                 let rule = [&rule[..], &["--probability", &probability, "-j", "DROP"]].concat();
                 done("ip", &[&["netns", "exec", host, tables], &rule[..]].concat());
             }
@@ -136,7 +151,8 @@ impl Chain {
     /// `seconds`.
     pub(crate) fn fetch(&self, url: &str, seconds: u32) -> Kept {
         let seconds = seconds.to_string();
-        let mut client = inside(&self.hosts[0], &["curl", "--silent", "--globoff", "--max-time", &seconds, url]);
+        let mut client =
+            inside(&self.hosts[0], &["curl", "--silent", "--globoff", "--max-time", &seconds, url]);
         Kept(client.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("curl runs"))
     }
 
@@ -147,7 +163,8 @@ impl Chain {
 
     /// The rules of a router, with those of IPv6.
     pub(crate) fn rules(&self, router: usize) -> String {
-        let list = |tables| run("ip", &["netns", "exec", &self.hosts[router], tables, "-w", "-t", "mangle", "-S"]);
+        let list =
+            |tables| run("ip", &["netns", "exec", &self.hosts[router], tables, "-w", "-t", "mangle", "-S"]);
         ["iptables", "ip6tables"].map(|tables| text(&list(tables).stdout)).concat()
     }
 }
