@@ -1,6 +1,7 @@
 //! All fuzz targets. A target is a function that panics if it finds a fault.
 
 mod aodv;
+mod cache;
 mod datagram;
 mod embed_cache;
 mod embed_sense;
@@ -45,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "aodv", run: aodv::run, max_len: 512 },
     Target { name: "embed_cache", run: embed_cache::run, max_len: 4096 },
     Target { name: "embed_sense", run: embed_sense::run, max_len: 4096 },
+    Target { name: "cache", run: cache::run, max_len: 4096 },
     Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_guard", run: set_guard::run, max_len: 2048 },

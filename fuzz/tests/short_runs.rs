@@ -73,6 +73,16 @@ fn embed_sense() {
 }
 
 #[test]
+fn cache() {
+    let landmarks = short_run("cache", 4_000).landmarks;
+    for name in
+        ["data repeated", "acknowledgement repeated", "part repeated", "held", "given up", "GSO", "full"]
+    {
+        assert!(landmarks.contains_key(name), "{name}: {landmarks:#?}");
+    }
+}
+
+#[test]
 fn tcp_input() {
     let landmarks = short_run("tcp_input", 4_000).landmarks;
     let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();
