@@ -114,6 +114,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             let long = [("ANABRANCH_SENSE_KILLS", 60), ("ANABRANCH_SENSE_LONG", 1)];
             longer(&[], "anabranch-deploy", "sense::", &long, &[])
         }
+        Some((name, options)) if name == "cache" => cache(options),
         Some((name, options)) if name == "sweep" => sweep(options),
         Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
@@ -180,6 +181,15 @@ fn deployed_goodput() -> Result<(), Failure> {
     let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "it"]);
     command.args(["set::goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
     cargo::run(command)
+}
+
+/// Runs `campaign cache [--transfers N] [--kills N]`: transfers over a chain of lossy hops with and
+/// without caches, and caches that are killed: the long forms of the tests `chain` of anabranch-host.
+fn cache(options: &[String]) -> Result<(), Failure> {
+    let known = [("--transfers", "ANABRANCH_CACHE_TRANSFERS"), ("--kills", "ANABRANCH_CACHE_KILLS")];
+    let given = numbers(options, &known, "cache takes `--transfers N` and `--kills N`")?;
+    let long = [("ANABRANCH_CACHE_TRANSFERS", 20), ("ANABRANCH_CACHE_KILLS", 100)];
+    longer(&["--release"], "anabranch-host", "chain::", &long, &given)
 }
 
 /// Runs `campaign sweep [--runs N] [--kills N] [--seed S]`: the long form of the test of

@@ -34,7 +34,8 @@ const FLOORS: &[Floor] = &[
     Floor {
         name: "cli",
         may_know: &[
-            "wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy", "host",
+            "wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy",
+            "host",
         ],
     },
     Floor { name: "campaign", may_know: &["core", "stats", "sim", "lab"] },

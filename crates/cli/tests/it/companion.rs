@@ -106,9 +106,20 @@ fn the_help_lists_the_commands_of_the_companion() {
     let folder = alone();
     let run = run(folder.path(), Path::new("/nowhere"), &["--help"]);
     let said = String::from_utf8_lossy(&run.stdout);
-    for command in
-        ["push", "gateway", "node", "cache", "key", "run", "view", "emulate", "sweep", "lab", "plan", "completions"]
-    {
+    for command in [
+        "push",
+        "gateway",
+        "node",
+        "cache",
+        "key",
+        "run",
+        "view",
+        "emulate",
+        "sweep",
+        "lab",
+        "plan",
+        "completions",
+    ] {
         assert!(said.contains(&format!("\n  {command} ")), "{command}: {said}");
     }
 }

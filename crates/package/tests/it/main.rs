@@ -22,7 +22,14 @@ fn root() -> PathBuf {
 /// Where cargo puts programs: they stand beside ours.
 fn bin() -> PathBuf {
     let bin = assert_cmd::cargo::cargo_bin!("anabranch-package").parent().expect("a folder").to_owned();
-    let programs = ["anabranch", "anabranch-lab", "anabranch-manual", "anabranch-cache", "anabranch-gateway", "anabranch-key"];
+    let programs = [
+        "anabranch",
+        "anabranch-lab",
+        "anabranch-manual",
+        "anabranch-cache",
+        "anabranch-gateway",
+        "anabranch-key",
+    ];
     for name in programs {
         assert!(
             bin.join(name).exists(),
