@@ -183,8 +183,8 @@ fn deployed_goodput() -> Result<(), Failure> {
     cargo::run(command)
 }
 
-/// Runs `campaign cache [--transfers N] [--kills N]`: transfers over a chain of lossy hops with and
-/// without caches, and caches that are killed: the long forms of the tests `chain` of anabranch-host.
+/// Runs `campaign cache [--transfers N] [--kills N]`, the long forms of the tests `chain` of
+/// anabranch-host: transfers over lossy hops with and without caches, and caches that are killed.
 fn cache(options: &[String]) -> Result<(), Failure> {
     let known = [("--transfers", "ANABRANCH_CACHE_TRANSFERS"), ("--kills", "ANABRANCH_CACHE_KILLS")];
     let given = numbers(options, &known, "cache takes `--transfers N` and `--kills N`")?;

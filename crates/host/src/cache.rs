@@ -47,7 +47,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "32 MiB")]
     memory: Size,
     /// Limit on connections with a state of their own
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=1 << 20))]
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = value_parser!(u32).range(1..=65_536))]
     connections: u32,
     /// Shortest time after which an unacknowledged segment is sent again.
     ///
@@ -179,8 +179,7 @@ fn without_rules(error: RulesError) -> Error {
     match error {
         RulesError::Program { program, error } => Error::missing(format!("cannot start {program}: {error}"))
             .with_hint("install iptables, or add the rules with another program and leave out --setup"),
-        // iptables(8): 4 says that a resource or a privilege is missing.
-        RulesError::Failed { command, code: _, reason } => {
+        RulesError::Failed { command, reason } => {
             Error::missing(format!("cannot change the rules: {command}: {reason}")).with_hint(PRIVILEGES)
         }
     }

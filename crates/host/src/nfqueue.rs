@@ -106,7 +106,7 @@ impl Queue {
         }
     }
 
-    /// Reads the next message; `None` if there is none now, or if it is not a packet's.
+    /// Reads the next message.
     ///
     /// # Errors
     /// The socket fails. `ENOBUFS` says that packets have passed without a verdict, and the caller
@@ -295,3 +295,50 @@ const NF_ACCEPT: u32 = 1;
 const EPERM: i32 = 1;
 const EINVAL: i32 = 22;
 const EOPNOTSUPP: i32 = 95;
+
+#[cfg(test)]
+mod tests {
+    use anabranch_testkit::prng::Prng;
+
+    use super::*;
+
+    fn message() -> Vec<u8> {
+        let mut message = Vec::new();
+        begin(&mut message, MSG_PACKET, 0, 7);
+        attribute(&mut message, PACKET_HDR, &[0, 0, 1, 2, 8, 0, 2]);
+        attribute(&mut message, SKB_INFO, &(INFO_GSO | INFO_CHECKSUM_PENDING).to_be_bytes());
+        attribute(&mut message, PAYLOAD, b"packet");
+        finish(&mut message, 0);
+        message
+    }
+
+    #[test]
+    fn a_packet_is_read_and_damaged_messages_are_none() {
+        let message = message();
+        let packet = &b"packet"[..];
+        let queued = Queued { id: 0x102, checksum_pending: true, is_gso: true, packet };
+        assert_eq!(parse(&message), Some(queued));
+        assert_eq!(error_code(&message), None);
+        for len in 0..message.len() - packet.len() {
+            assert_ne!(parse(&message[..len]), Some(queued), "{len}");
+        }
+        let mut prng = Prng::new(3);
+        for _ in 0..20_000 {
+            let mut damaged = message.clone();
+            damaged[prng.below(message.len() as u64) as usize] = prng.bits() as u8;
+            // No message makes it panic.
+            let _ = (parse(&damaged), error_code(&damaged));
+        }
+    }
+
+    #[test]
+    fn verdicts_follow_each_other() {
+        let mut out = Vec::new();
+        decide(&mut out, 7, 1, Verdict::Accept);
+        decide(&mut out, 7, 2, Verdict::Drop);
+        let [first, second] = [&out[..32], &out[32..]];
+        assert_eq!((out.len(), first[..4].to_vec()), (64, 32_u32.to_ne_bytes().to_vec()));
+        assert_eq!((&first[16..20], &first[24..]), (&[0, 0, 0, 7][..], &[0, 0, 0, 1, 0, 0, 0, 1][..]));
+        assert_eq!(&second[24..], [0, 0, 0, 0, 0, 0, 0, 2]);
+    }
+}

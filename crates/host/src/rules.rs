@@ -31,8 +31,6 @@ pub enum RulesError {
     Failed {
         /// Its name and arguments.
         command: String,
-        /// Its exit code, if it was not ended by a signal.
-        code: Option<i32>,
         /// What it printed.
         reason: String,
     },
@@ -117,5 +115,5 @@ fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<Output,
     }
     let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let command = format!("{program} {}", arguments.join(" "));
-    Err(RulesError::Failed { command, code: output.status.code(), reason })
+    Err(RulesError::Failed { command, reason })
 }

@@ -1264,7 +1264,7 @@ fn a_router_changes_no_acknowledgement() {
     let mut bench = routed();
     (2..7).for_each(|n| bench.pass(data(n)));
     bench.wait(RTT + 1);
-    // Two gaps, of which the node repairs both: held. A third one, of which it knows nothing: passes.
+    // The node repairs both gaps, and holds. It knows nothing of a third one.
     bench.hold(ack(2, &[3, 5]));
     assert_eq!(bench.sent(), [data(2), data(4)]);
     bench.pass(ack(2, &[3, 5, 8]));

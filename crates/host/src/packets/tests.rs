@@ -161,8 +161,8 @@ fn a_long_packet_is_cached_as_the_segments_of_a_device() {
     let gap = packet(header(false, false), &ack(MSS, &[(2 * MSS, 3 * MSS + 100)]));
     assert_eq!(cache.handle_packet(ms(70), &gap, Offload::default()), Ruling::Drop);
     assert_eq!(sent(&mut cache, ms(70)), [packet(header(false, true), &data(MSS, MSS))]);
-    // The sender repeats all of it. The first is answered, the second was sent a moment ago, and the
-    // others pass one by one.
+    // The sender repeats all of it. The first is answered, the second was sent a moment ago, and
+    // the others pass one by one.
     assert_eq!(cache.handle_packet(ms(71), &long, offload), Ruling::Drop);
     let passed = [(2 * MSS, MSS, Flags::ACK), (3 * MSS, 100, last.flags)]
         .map(|(from, len, flags)| packet(header(false, true), &Segment { flags, ..data(from, len) }));
