@@ -210,7 +210,7 @@ fn parse(message: &[u8]) -> Option<Queued<'_>> {
 fn error_code(message: &[u8]) -> Option<i32> {
     let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
     let code = i32::from_ne_bytes(message.get(16..20)?.try_into().ok()?);
-    (kind == NLMSG_ERROR).then_some(-code)
+    (kind == NLMSG_ERROR).then_some(code.wrapping_neg())
 }
 
 fn decide(out: &mut Vec<u8>, queue: u16, id: u32, verdict: Verdict) {
