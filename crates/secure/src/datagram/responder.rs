@@ -340,17 +340,16 @@ impl Responder {
                 let keys = welcome_shared(&key, &digest, ours, self.entropy, &mut welcome);
                 (credential, Some(keys.map_err(|_| "no entropy")?))
             }
-            pattern::FORWARD | pattern::KNOWN if !self.may_compute(now, from) => {
-                return Err("too many handshakes from this host");
-            }
             pattern::FORWARD => {
                 let (key, credential) = self.shared_by(body).ok_or(STRANGER)?;
+                self.may_compute(now, from)?;
                 let (keys, _) = self.agree(Own::Shared(&key), &body[ID..], ours, &mut plain, &mut welcome)?;
                 (credential, Some(keys))
             }
             pattern::KNOWN => {
-                let own = self.accepts.own.as_ref().ok_or("this sink has no --key")?;
-                let (keys, peer) = self.agree(Own::Known(own), body, ours, &mut plain, &mut welcome)?;
+                let own = self.accepts.own.clone().ok_or("this sink has no --key")?;
+                self.may_compute(now, from)?;
+                let (keys, peer) = self.agree(Own::Known(&own), body, ours, &mut plain, &mut welcome)?;
                 (Credential::Known(peer.ok_or(STRANGER)?), Some(keys))
             }
             _ => return Err("an unknown pattern"),
@@ -383,22 +382,23 @@ impl Responder {
         Ok((Keys { seal, open }, peer))
     }
 
-    /// Whether a host may cause another handshake with X25519 in this second.
-    fn may_compute(&mut self, now: Duration, from: SocketAddr) -> bool {
+    /// Refuses a host that has caused too many handshakes with X25519 in this second.
+    fn may_compute(&mut self, now: Duration, from: SocketAddr) -> Result<(), &'static str> {
         if now.saturating_sub(self.counted_since) >= Duration::from_secs(1) {
             self.hosts.clear();
             self.counted_since = now;
         }
-        let host = match from.ip() {
+        // At a socket on [::] all IPv4 hosts have addresses in one /64, ::ffff:0:0/96.
+        let host = match from.ip().to_canonical() {
             IpAddr::V6(ip) => IpAddr::from((ip.to_bits() >> 64 << 64).to_be_bytes()),
             ip @ IpAddr::V4(_) => ip,
         };
         if self.hosts.len() >= HOSTS && !self.hosts.contains_key(&host) {
-            return false;
+            return Err(TOO_MANY);
         }
         let count = self.hosts.entry(host).or_default();
-        *count += 1;
-        *count <= PER_HOST
+        *count = count.saturating_add(1);
+        if *count <= PER_HOST { Ok(()) } else { Err(TOO_MANY) }
     }
 
     fn welcome(&mut self, now: Duration, from: SocketAddr, (theirs, ours): (u32, u32), accepted: Accepted) {
@@ -510,5 +510,7 @@ impl Responder {
     }
 }
 
+/// Why a HELLO is refused that needs X25519.
+const TOO_MANY: &str = "too many handshakes from this host";
 /// Why a HELLO is refused whose credential is not accepted.
 const STRANGER: &str = "its key is not accepted here";

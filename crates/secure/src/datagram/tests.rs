@@ -421,3 +421,48 @@ fn places_are_limited_and_go_to_those_who_speak() {
     assert!(!join(&mut sink, 59, 3));
     assert!(join(&mut sink, 59, 2) && join(&mut sink, 61, 3) && sink.senders() == 3);
 }
+
+/// A sink on [::] sees IPv4 hosts under mapped addresses.
+#[test]
+fn one_host_does_not_use_up_the_handshakes_of_others() {
+    let (mut sink, mut plain) = (sink(accepts()), Vec::new());
+    let at = |host: &str| SocketAddr::new(host.parse().unwrap(), HOME);
+    let flood = |sink: &mut Responder, host: &str| {
+        let mut garbage = vec![0x55; HELLO_BODY + 104];
+        garbage[..HEAD].copy_from_slice(&[kind::HELLO, VERSION, pattern::KNOWN, 0, 1, 2, 3, 4]);
+        sink.handle(Duration::ZERO, at(host), &garbage, &mut Vec::new());
+        let (_, cookie) = sink.poll_transmit().unwrap();
+        garbage[HEAD..HELLO_BODY].copy_from_slice(&cookie[HEAD..]);
+        for _ in 0..200 {
+            sink.handle(Duration::ZERO, at(host), &garbage, &mut Vec::new());
+        }
+    };
+    let mut welcomes = |sink: &mut Responder, host: &str| {
+        let proof = Known { own: secret(1), sink: secret(3).public() };
+        let (mut sender, mut out) = (Initiator::new(proof, &name(), 7, entropy), Vec::new());
+        sender.call(Duration::ZERO);
+        while sender.poll_transmit(Duration::ZERO, &mut out) {
+            sink.handle(Duration::ZERO, at(host), &out, &mut plain);
+            while let Some((_, reply)) = sink.poll_transmit() {
+                sender.handle(Duration::ZERO, &reply, &mut plain);
+            }
+        }
+        sender.is_open(Duration::ZERO)
+    };
+    flood(&mut sink, "::ffff:10.0.0.1");
+    assert!(!welcomes(&mut sink, "10.0.0.1"), "it is the same host");
+    assert!(welcomes(&mut sink, "::ffff:10.0.0.2"));
+    flood(&mut sink, "fd00::1");
+    assert!(!welcomes(&mut sink, "fd00::2"), "it is the same /64");
+    assert!(welcomes(&mut sink, "fd00:0:0:1::1"));
+    // A HELLO whose key is unknown costs no X25519, and does not count.
+    let mut stranger = vec![0x55; HELLO_BODY + 72];
+    stranger[..HEAD].copy_from_slice(&[kind::HELLO, VERSION, pattern::FORWARD, 0, 1, 2, 3, 4]);
+    sink.handle(Duration::ZERO, at("10.0.0.3"), &stranger, &mut Vec::new());
+    let (_, cookie) = sink.poll_transmit().unwrap();
+    stranger[HEAD..HELLO_BODY].copy_from_slice(&cookie[HEAD..]);
+    for _ in 0..300 {
+        sink.handle(Duration::ZERO, at("10.0.0.3"), &stranger, &mut Vec::new());
+    }
+    assert!(welcomes(&mut sink, "10.0.0.3"));
+}
