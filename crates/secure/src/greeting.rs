@@ -29,23 +29,25 @@ pub(crate) enum Pattern {
 
 /// Purpose of a handshake, used as the Noise prologue: a handshake for another purpose fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum Purpose<'a> {
     /// A transfer, end to end between sender and node.
     Transfer,
     /// Service by a gateway.
     #[cfg(feature = "std")]
     Hop,
-    /// RDCA over UDP, end to end between sender and sink.
-    Sense,
+    /// RDCA over UDP, end to end between sender and sink. The prologue also has the part of HELLO
+    /// before the first message.
+    Sense(&'a [u8]),
 }
 
-impl Purpose {
-    pub(crate) const fn prologue(self) -> &'static [u8] {
+impl<'a> Purpose<'a> {
+    /// The two parts of the prologue.
+    pub(crate) const fn prologue(self) -> [&'a [u8]; 2] {
         match self {
-            Self::Transfer => b"anabranch 1 transfer",
+            Self::Transfer => [b"anabranch 1 transfer", &[]],
             #[cfg(feature = "std")]
-            Self::Hop => b"anabranch 1 hop",
-            Self::Sense => b"anabranch 1 sense",
+            Self::Hop => [b"anabranch 1 hop", &[]],
+            Self::Sense(head) => [b"anabranch 1 sense", head],
         }
     }
 }
@@ -89,22 +91,23 @@ pub(crate) const fn name(pattern: Pattern) -> &'static str {
 }
 
 #[cfg(feature = "std")]
-fn builder(pattern: Pattern, purpose: Purpose) -> Result<Builder<'static>, Failed> {
-    Ok(Builder::new(name(pattern).parse()?).prologue(purpose.prologue())?)
+fn builder(pattern: Pattern, prologue: &[u8]) -> Result<Builder<'_>, Failed> {
+    Ok(Builder::new(name(pattern).parse()?).prologue(prologue)?)
 }
 
 #[cfg(feature = "std")]
 /// Begins a handshake. `ephemeral` is fixed only by test vectors; otherwise it is random.
 pub(crate) fn begin(
-    purpose: Purpose,
+    purpose: Purpose<'_>,
     proof: Proof<'_>,
     ephemeral: Option<&[u8]>,
 ) -> Result<HandshakeState, Failed> {
+    let prologue = purpose.prologue().concat();
     let mut builder = match proof {
         Proof::Known { own, peer } => {
-            builder(Pattern::Known, purpose)?.local_private_key(own.octets())?.remote_public_key(&peer.0)?
+            builder(Pattern::Known, &prologue)?.local_private_key(own.octets())?.remote_public_key(&peer.0)?
         }
-        Proof::Shared(key) => builder(Pattern::Shared, purpose)?.psk(0, key.octets())?,
+        Proof::Shared(key) => builder(Pattern::Shared, &prologue)?.psk(0, key.octets())?,
     };
     if let Some(ephemeral) = ephemeral {
         builder = builder.fixed_ephemeral_key_for_testing_only(ephemeral);
@@ -115,13 +118,14 @@ pub(crate) fn begin(
 #[cfg(feature = "std")]
 /// Responds to a handshake that the peer has begun.
 pub(crate) fn respond(
-    purpose: Purpose,
+    purpose: Purpose<'_>,
     own: Own<'_>,
     ephemeral: Option<&[u8]>,
 ) -> Result<HandshakeState, Failed> {
+    let prologue = purpose.prologue().concat();
     let mut builder = match own {
-        Own::Known(own) => builder(Pattern::Known, purpose)?.local_private_key(own.octets())?,
-        Own::Shared(key) => builder(Pattern::Shared, purpose)?.psk(0, key.octets())?,
+        Own::Known(own) => builder(Pattern::Known, &prologue)?.local_private_key(own.octets())?,
+        Own::Shared(key) => builder(Pattern::Shared, &prologue)?.psk(0, key.octets())?,
     };
     if let Some(ephemeral) = ephemeral {
         builder = builder.fixed_ephemeral_key_for_testing_only(ephemeral);

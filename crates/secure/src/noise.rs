@@ -124,10 +124,11 @@ struct Symmetric {
 impl Symmetric {
     /// The state before the first message; `responder` is the responder's public key, which the
     /// initiator knows in the pattern IK.
-    fn new(purpose: Purpose, own: Own<'_>, responder: Option<&Octets>) -> Self {
+    fn new(purpose: Purpose<'_>, own: Own<'_>, responder: Option<&Octets>) -> Self {
         let initial = hash(&[name(own.pattern()).as_bytes()]);
         let mut state = Self { hash: initial, chaining: initial, cipher: Cipher([0; KEY]), n: 0 };
-        state.mix_hash(purpose.prologue());
+        let [fixed, more] = purpose.prologue();
+        state.hash = hash(&[&state.hash, fixed, more]);
         match (own, responder) {
             (Own::Known(_), Some(responder)) => state.mix_hash(responder),
             (Own::Known(own), None) => state.mix_hash(&public(own)),
@@ -215,7 +216,7 @@ pub(crate) struct Received {
 /// payload to `plain`.
 #[inline(never)]
 pub(crate) fn receive(
-    purpose: Purpose,
+    purpose: Purpose<'_>,
     own: Own<'_>,
     mut message: &[u8],
     plain: &mut Vec<u8>,
@@ -280,7 +281,7 @@ impl Begun {
     /// Appends the first message with this payload to `out`. `ephemeral` must be random and new for
     /// each call.
     pub(crate) fn new(
-        purpose: Purpose,
+        purpose: Purpose<'_>,
         proof: Proof<'_>,
         ephemeral: SecretKey,
         payload: &[u8],

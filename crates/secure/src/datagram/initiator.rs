@@ -7,7 +7,8 @@ use core::time::Duration;
 use super::name::Greeting;
 use super::proof::Proof;
 use super::session::{NotOpen, REKEY_AFTER, REKEY_PACKETS, Session};
-use super::{CHALLENGE, HEAD, HELLO_BODY, Name, VERSION, inner, kind, number};
+use super::{CHALLENGE, COOKIE, HEAD, HELLO_BODY, Name, VERSION, inner, kind, number};
+use crate::octets::NoEntropy;
 use crate::small::Entropy;
 
 /// Time until a HELLO is repeated; it doubles up to [`LONGEST_WAIT`].
@@ -122,16 +123,19 @@ impl<P: Proof> Initiator<P> {
         if (self.entropy)(&mut octets).is_err() {
             return;
         }
+        let number = u32::from_be_bytes(octets);
+        let Ok(begun) = self.begin(number, &[0; COOKIE]) else { return };
+        self.counters.handshakes = self.counters.handshakes.wrapping_add(1);
+        self.calling = Some(Calling { number, begun, due: now, wait: WAIT, cookie: Cookie::Sent });
+    }
+
+    /// Makes the HELLO with this cookie.
+    fn begin(&mut self, number: u32, cookie: &[u8]) -> Result<P::Begun, NoEntropy> {
         self.hello.clear();
         self.hello.extend_from_slice(&[kind::HELLO, VERSION, self.proof.pattern(), 0]);
-        self.hello.extend_from_slice(&octets);
-        self.hello.resize(HELLO_BODY, 0);
-        let Ok(begun) = self.proof.begin(self.greeting.octets(), self.entropy, &mut self.hello) else {
-            return;
-        };
-        self.counters.handshakes = self.counters.handshakes.wrapping_add(1);
-        let number = u32::from_be_bytes(octets);
-        self.calling = Some(Calling { number, begun, due: now, wait: WAIT, cookie: Cookie::Sent });
+        self.hello.extend_from_slice(&number.to_be_bytes());
+        self.hello.extend_from_slice(cookie);
+        self.proof.begin(self.greeting.octets(), self.entropy, &mut self.hello)
     }
 
     /// Replaces `out` with the datagram that carries `message`. The message must not be empty, and
@@ -199,19 +203,25 @@ impl<P: Proof> Initiator<P> {
     }
 
     fn handle_cookie(&mut self, now: Duration, datagram: &[u8]) {
-        let calling = self.calling.as_mut().filter(|calling| {
+        let calling = self.calling.take_if(|calling| {
             calling.cookie == Cookie::Awaited
                 && datagram.len() == HELLO_BODY
                 && number(datagram, HEAD - 4) == Some(calling.number)
         });
-        let Some(calling) = calling else {
+        let Some(mut calling) = calling else {
             self.counters.strange += 1;
             return;
         };
+        // With the cookie that the HELLO has, a WELCOME may be under way.
+        if self.hello[HEAD..HELLO_BODY] != datagram[HEAD..] {
+            // Without entropy the handshake ends; the next message begins another one.
+            let Ok(begun) = self.begin(calling.number, &datagram[HEAD..]) else { return };
+            calling.begun = begun;
+        }
         calling.cookie = Cookie::Taken;
         // The sink answers, so the next loss is repaired soon.
         (calling.due, calling.wait) = (now + WAIT, 2 * WAIT);
-        self.hello[HEAD..HELLO_BODY].copy_from_slice(&datagram[HEAD..]);
+        self.calling = Some(calling);
     }
 
     fn handle_welcome(&mut self, now: Duration, datagram: &[u8]) {

@@ -32,7 +32,8 @@ pub trait Proof {
     /// Number of the pattern in HELLO.
     fn pattern(&self) -> u8;
 
-    /// Appends the body to `hello`, whose first 24 bytes are complete but for the cookie.
+    /// Appends the body to `hello`, whose first 24 bytes are complete. The body authenticates them,
+    /// so that a HELLO with another cookie is another one.
     ///
     /// # Errors
     /// There is no entropy.
@@ -121,7 +122,7 @@ impl Proof for Shared {
         hello.extend_from_slice(&nonce);
         hello.extend_from_slice(greeting);
         let [key, _, _] = derived(&self.0);
-        let digest = hmac(&key, [&hello[..HEAD], &hello[HELLO_BODY..]]);
+        let digest = hmac(&key, [hello, &[]]);
         hello.extend_from_slice(&digest[..TAG]);
         Ok(digest)
     }
@@ -142,7 +143,7 @@ impl Proof for Shared {
 pub(super) fn check_shared<'a>(key: &SharedKey, hello: &'a [u8]) -> Option<(&'a [u8], [u8; KEY])> {
     let (claims, tag) = hello.split_at_checked(hello.len().checked_sub(TAG)?)?;
     let [key, _, _] = derived(key);
-    let digest = hmac(&key, [&claims[..HEAD], claims.get(HELLO_BODY..)?]);
+    let digest = hmac(&key, [claims, &[]]);
     let greeting = claims.get(HELLO_BODY + ID + NONCE..)?;
     is_equal(&digest[..TAG], tag).then_some((greeting, digest))
 }
@@ -244,8 +245,10 @@ impl Handshake {
         hello: &mut Vec<u8>,
     ) -> Result<Self, NoEntropy> {
         let ephemeral = ephemeral(entropy)?;
+        let head = hello.clone();
         // A greeting is far shorter than what the cipher can encrypt, its only error.
-        Begun::new(Purpose::Sense, proof, ephemeral, greeting, hello).map(Self).map_err(|_| NoEntropy)
+        let begun = Begun::new(Purpose::Sense(&head), proof, ephemeral, greeting, hello);
+        begun.map(Self).map_err(|_| NoEntropy)
     }
 
     fn finish(&self, proof: greeting::Proof<'_>, welcome: &[u8]) -> Option<(u32, Option<Keys>)> {

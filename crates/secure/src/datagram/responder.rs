@@ -343,13 +343,13 @@ impl Responder {
             pattern::FORWARD => {
                 let (key, credential) = self.shared_by(body).ok_or(STRANGER)?;
                 self.may_compute(now, from)?;
-                let (keys, _) = self.agree(Own::Shared(&key), &body[ID..], ours, &mut plain, &mut welcome)?;
+                let (keys, _) = self.agree(Own::Shared(&key), hello.split_at(HELLO_BODY + ID), ours, &mut plain, &mut welcome)?;
                 (credential, Some(keys))
             }
             pattern::KNOWN => {
                 let own = self.accepts.own.clone().ok_or("this sink has no --key")?;
                 self.may_compute(now, from)?;
-                let (keys, peer) = self.agree(Own::Known(&own), body, ours, &mut plain, &mut welcome)?;
+                let (keys, peer) = self.agree(Own::Known(&own), hello.split_at(HELLO_BODY), ours, &mut plain, &mut welcome)?;
                 (Credential::Known(peer.ok_or(STRANGER)?), Some(keys))
             }
             _ => return Err("an unknown pattern"),
@@ -368,13 +368,13 @@ impl Responder {
     fn agree(
         &self,
         own: Own<'_>,
-        message: &[u8],
+        (head, message): (&[u8], &[u8]),
         ours: u32,
         plain: &mut Vec<u8>,
         welcome: &mut Vec<u8>,
     ) -> Result<(Keys, Option<PublicKey>), &'static str> {
         let known = |key: &PublicKey| self.known.contains(key);
-        let received = receive(Purpose::Sense, own, message, plain, known).map_err(|_| STRANGER)?;
+        let received = receive(Purpose::Sense(head), own, message, plain, known).map_err(|_| STRANGER)?;
         let peer = received.peer();
         let ephemeral = ephemeral(self.entropy).map_err(|_| "no entropy")?;
         let agreed = received.answer(&ephemeral, &ours.to_be_bytes(), welcome).map_err(|_| STRANGER)?;

@@ -162,7 +162,7 @@ fn both_noise_patterns_are_those_of_the_library() {
     fn compare<P: Proof>(proof: &P, from: usize, own: greeting::Own<'_>, greeting: &[u8], head: &[u8]) {
         let mut hello = head.to_vec();
         let begun = proof.begin(greeting, entropy, &mut hello).unwrap();
-        let mut theirs = greeting::respond(Purpose::Sense, own, None).unwrap();
+        let mut theirs = greeting::respond(Purpose::Sense(&hello[..from]), own, None).unwrap();
         let mut plain = [0; 256];
         let n = theirs.read_message(&hello[from..], &mut plain).unwrap();
         assert_eq!(&plain[..n], greeting);
@@ -202,8 +202,9 @@ fn an_address_gets_no_more_bytes_than_it_has_sent_and_costs_no_state_before_its_
     // A cookie is for one address, one session number, and a short time.
     sink.handle(Duration::ZERO, address(HOME), &out, &mut plain);
     let (_, cookie) = sink.poll_transmit().unwrap();
-    let mut hello = out.clone();
-    hello[HEAD..HELLO_BODY].copy_from_slice(&cookie[HEAD..]);
+    sender.handle(Duration::ZERO, &cookie, &mut plain);
+    let mut hello = Vec::new();
+    assert!(sender.poll_transmit(Duration::ZERO, &mut hello));
     for (now, port, is_valid) in [(0, HOME + 1, false), (200, HOME, true), (400, HOME, false)] {
         sink.handle(seconds(now), address(port), &hello, &mut plain);
         let (_, reply) = sink.poll_transmit().unwrap();
@@ -256,6 +257,35 @@ fn what_is_changed_or_repeated_is_dropped_and_changes_nothing() {
     handshake(Shared(shared()));
     handshake(Forward(shared()));
     handshake(Known { own: secret(1), sink: secret(3).public() });
+}
+
+/// An attacker who has recorded a HELLO puts its own cookie into it.
+#[test]
+fn a_recorded_hello_from_elsewhere_replaces_no_session() {
+    fn replayed<P: Proof>(proof: P) {
+        let mut pair = Pair::new(proof, accepts());
+        let (mut out, mut plain) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            assert!(pair.sender.poll_transmit(pair.now, &mut out));
+            pair.arrive(&out.clone());
+            let (_, reply) = pair.sink.poll_transmit().unwrap();
+            pair.sender.handle(pair.now, &reply, &mut plain);
+        }
+        assert!(pair.sender.is_open(pair.now));
+        // The session waits for the sender's first datagram.
+        let mut hello = pair.to_sink[1].clone();
+        pair.sink.handle(pair.now, address(HOME + 1), &hello, &mut plain);
+        let (_, cookie) = pair.sink.poll_transmit().unwrap();
+        hello[HEAD..HELLO_BODY].copy_from_slice(&cookie[HEAD..]);
+        for _ in 0..2 {
+            pair.sink.handle(pair.now, address(HOME + 1), &hello, &mut plain);
+        }
+        assert_eq!(pair.sink.counters().refused, 2);
+        assert!(pair.say(MESSAGE).is_some());
+    }
+    replayed(Shared(shared()));
+    replayed(Forward(shared()));
+    replayed(Known { own: secret(1), sink: secret(3).public() });
 }
 
 #[test]
