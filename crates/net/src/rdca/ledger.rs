@@ -71,13 +71,14 @@ impl Ledger {
         self.senders.get(source).map(|(runs, _)| runs)
     }
 
-    /// The credential under which this name was first used, if it is known.
+    /// The credential under which this name is used, if it is known. Senders without a credential
+    /// bind no name.
     pub fn key_of(&self, name: &Name) -> Option<&str> {
         let from = Source { name: *name, key: "".into() };
         self.senders
             .range(from..)
-            .next()
-            .filter(|(source, _)| source.name == *name)
+            .take_while(|(source, _)| source.name == *name)
+            .find(|(source, _)| !source.key.is_empty())
             .map(|(source, _)| &*source.key)
     }
 
@@ -104,5 +105,22 @@ impl Ledger {
     /// All senders and their runs.
     pub fn iter(&self) -> impl Iterator<Item = (&Source, &Runs)> {
         self.senders.iter().map(|(source, (runs, _))| (source, runs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_without_a_credential_binds_no_name() {
+        let mut ledger = Ledger::new(10);
+        let source = |key: &str| Source { name: "a".parse().unwrap(), key: key.into() };
+        ledger.advance(&source(""), 1, 5, false);
+        assert_eq!(ledger.key_of(&source("").name), None);
+        ledger.advance(&source("01"), 2, 6, false);
+        assert_eq!(ledger.key_of(&source("").name), Some("01"));
+        let next = ["", "01"].map(|key| ledger.runs(&source(key)).unwrap().newest().unwrap().1);
+        assert_eq!(next, [5, 6]);
     }
 }
