@@ -28,15 +28,20 @@ pub(super) enum Framing {
     Length,
 }
 
-/// Checks that the input exists and can be opened, if opening it does not wait for a writer.
+/// Checks that the input exists and can be opened.
 pub(super) fn check(path: &Path) -> Result<(), Error> {
-    let found =
-        path.metadata().and_then(|meta| if is_fifo(&meta) { Ok(()) } else { File::open(path).map(drop) });
-    found.map_err(|e| Error::unreadable(path, &e).with_hint("--from takes a file or a FIFO"))
+    open(path).map(drop)
 }
 
-fn is_fifo(meta: &std::fs::Metadata) -> bool {
-    meta.file_type().is_fifo()
+/// Opens a file or a FIFO. A FIFO is opened for writing, too, so that it has no end: a writer that
+/// came between an end and the next opening would be lost.
+fn open(path: &Path) -> Result<File, Error> {
+    let is_fifo = path.metadata().map(|meta| meta.file_type().is_fifo());
+    let opened = is_fifo.and_then(|is_fifo| File::options().read(true).write(is_fifo).open(path));
+    opened.map_err(|e| {
+        Error::unreadable(path, &e)
+            .with_hint("--from takes a file, or a FIFO that this user can read and write")
+    })
 }
 
 #[derive(Debug, Default)]
@@ -131,14 +136,7 @@ fn read(
         return each(&mut io::stdin().lock(), framing, longest, give, shared).map_err(failed);
     };
     let failed = |e: io::Error| Error::unreadable(path, &e);
-    loop {
-        let file = File::open(path).map_err(failed)?;
-        let again = file.metadata().is_ok_and(|meta| is_fifo(&meta));
-        each(&mut BufReader::new(file), framing, longest, give, shared).map_err(failed)?;
-        if !again || give.is_closed() {
-            return Ok(());
-        }
-    }
+    each(&mut BufReader::new(open(path)?), framing, longest, give, shared).map_err(failed)
 }
 
 /// Passes each record of one stream on.
@@ -241,5 +239,26 @@ mod tests {
         for cut in [b"\0\0".as_slice(), b"\0\0\0\x03ab"] {
             assert_eq!(records(cut, Framing::Length).2.as_deref(), Some("it ends within a record"));
         }
+    }
+
+    #[test]
+    fn no_writer_of_a_fifo_is_lost() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let (give, mut records) = channel(AHEAD);
+        let input = path.clone();
+        thread::spawn(move || read(Some(&input), Framing::Lines, 100, &give, &Shared::default()));
+        let numbers: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+        let written = numbers.clone();
+        // Many ends: if they could be lost, this would fail instead of waiting forever.
+        thread::spawn(move || {
+            for text in written.into_iter().chain(vec!["end".to_owned(); 100]) {
+                std::fs::write(&path, text + "\n").unwrap();
+            }
+        });
+        let next = || records.blocking_recv().map(|(_, record)| String::from_utf8(record.into()).unwrap());
+        let arrived: Vec<String> = std::iter::from_fn(next).take_while(|record| record != "end").collect();
+        assert_eq!(arrived, numbers);
     }
 }
