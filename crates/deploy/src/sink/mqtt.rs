@@ -1,6 +1,6 @@
 //! Publishing to an MQTT broker with QoS 1.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
@@ -107,7 +107,7 @@ impl<'b> Session<'b> {
         let mut left: VecDeque<&Item> = items.iter().collect();
         // Messages in the order of publishing, and those with a packet id that wait for PUBACK.
         let mut given: VecDeque<&Item> = VecDeque::new();
-        let mut sent: BTreeMap<u16, &Item> = BTreeMap::new();
+        let mut sent: VecDeque<(u16, &Item)> = VecDeque::new();
         while !(left.is_empty() && given.is_empty() && sent.is_empty()) {
             while given.len() + sent.len() < usize::from(IN_FLIGHT)
                 && let Some(item) = left.pop_front()
@@ -126,20 +126,22 @@ impl<'b> Session<'b> {
             match self.events.poll().await {
                 Ok(Event::Outgoing(Outgoing::Publish(id))) => {
                     if let Some(item) = given.pop_front() {
-                        sent.insert(id, item);
+                        sent.push_back((id, item));
                     }
                 }
                 Ok(Event::Incoming(Packet::PubAck(ack))) => {
-                    sent.remove(&ack.pkid);
+                    if let Some(at) = sent.iter().position(|(id, _)| *id == ack.pkid) {
+                        sent.remove(at);
+                    }
                     self.is_well();
                 }
                 Ok(_) => {}
                 Err(error) => {
                     let pause = self.broke(&error);
-                    // A new connection knows nothing of the messages of the old one.
-                    let again = sent.into_values().chain(given).chain(left);
-                    left = again.collect();
-                    (given, sent) = (VecDeque::new(), BTreeMap::new());
+                    // A new connection knows nothing of the messages of the old one. Packet ids
+                    // wrap, so the order is that of the first sending.
+                    left = sent.into_iter().map(|(_, item)| item).chain(given).chain(left).collect();
+                    (given, sent) = (VecDeque::new(), VecDeque::new());
                     tokio::time::sleep(pause).await;
                 }
             }
@@ -178,7 +180,82 @@ fn connect(broker: &Broker) -> (AsyncClient, EventLoop) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    use anabranch_net::rdca::{Source, What};
+    use bytes::Bytes;
+
     use super::*;
+    use crate::service;
+
+    /// Reads a packet: the first byte, and what follows the length.
+    fn packet(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+        let mut octet = || {
+            let mut octet = [0];
+            stream.read_exact(&mut octet).unwrap();
+            octet[0]
+        };
+        let (kind, mut length, mut shift) = (octet(), 0, 0);
+        loop {
+            let next = octet();
+            length |= usize::from(next & 0x7f) << shift;
+            shift += 7;
+            if next < 0x80 {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).unwrap();
+        (kind, body)
+    }
+
+    /// A broker for one connection, which ends after so many publications and acknowledges the
+    /// first of them. Returns the numbers of their records, and the connection.
+    fn broker(
+        listener: &TcpListener,
+        publications: usize,
+        acknowledged: usize,
+    ) -> (Vec<u64>, TcpStream) {
+        let mut stream = listener.accept().unwrap().0;
+        assert_eq!(packet(&mut stream).0 >> 4, 1, "CONNECT");
+        stream.write_all(&[0x20, 2, 0, 0]).unwrap();
+        let publication = |at| {
+            let (kind, body) = packet(&mut stream);
+            assert_eq!(kind, 0x32, "PUBLISH with QoS 1");
+            let rest = &body[2 + usize::from(u16::from_be_bytes([body[0], body[1]]))..];
+            if at < acknowledged {
+                stream.write_all(&[0x40, 2, rest[0], rest[1]]).unwrap();
+            }
+            line::read(std::str::from_utf8(&rest[2..]).unwrap()).unwrap().2 - 1
+        };
+        let numbers = (0..publications).map(publication).collect();
+        (numbers, stream)
+    }
+
+    #[test]
+    fn a_new_connection_repeats_what_is_not_acknowledged_in_the_first_order() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // Packet ids begin again after 100.
+        let broker = std::thread::spawn(move || {
+            let (first, _) = broker(&listener, 160, 60);
+            (first, broker(&listener, 140, 140))
+        });
+        let item = |number: u64| Item {
+            source: Source { name: "a".parse().unwrap(), key: "".into() },
+            run: 7,
+            next: number + 1,
+            received: 2,
+            what: What::Record { created: 1, payload: Bytes::from_static(b"x") },
+        };
+        let items: Vec<Item> = (0..200).map(item).collect();
+        let to = format!("mqtt://127.0.0.1:{port}/t").parse().unwrap();
+        service::runtime().unwrap().block_on(async { Session::new(&to).publish(&items).await });
+        let (first, (second, _)) = broker.join().unwrap();
+        assert_eq!(first, (0..160).collect::<Vec<_>>());
+        assert_eq!(second, (60..200).collect::<Vec<_>>());
+    }
 
     #[test]
     fn a_broker_is_a_host_and_a_topic() {
