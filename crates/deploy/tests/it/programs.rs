@@ -24,7 +24,6 @@ pub(crate) fn words(command: &str) -> Vec<String> {
         "sense" => env!("CARGO_BIN_EXE_anabranch-sense"),
         "sink" => env!("CARGO_BIN_EXE_anabranch-sink"),
         "key" => env!("CARGO_BIN_EXE_anabranch-key"),
-        "sink" => env!("CARGO_BIN_EXE_anabranch-sink"),
         other => panic!("no program is `{other}` alone"),
     };
     vec![alone.to_owned()]

@@ -10,7 +10,6 @@ use anabranch_net::rdca::{Sense, SenseEvent, sender_config};
 use anabranch_secure::datagram::Clear;
 use anabranch_secure::entropy;
 use anabranch_testkit::daemon::home;
-use bytes::Bytes;
 
 use super::{folder, sink};
 
@@ -49,7 +48,7 @@ fn ten_thousand_senders_need_less_than_256_mib() {
             let name = format!("sensor-{left}").parse().unwrap();
             let mut sense = Sense::new(sender_config(400, 4), Clear, (&name, left as u64), None, entropy);
             sense.open(clock.now());
-            sense.write(clock.now(), 1, Bytes::from_static(b"21.5")).unwrap();
+            sense.write(clock.now(), 1, b"21.5").unwrap();
             open.push(sense);
         }
         let now = clock.now();
