@@ -112,13 +112,14 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let senders = max_senders as usize;
     let folder = state_folder(state.as_deref())
         .ok_or_else(|| Error::input("no folder for state").with_hint("give one with --state, or set HOME"))?;
-    let state = State::open(&folder, address.port(), &target, 4 * senders)?;
     let held = usize::try_from(memory / PART / HELD).unwrap_or(usize::MAX).max(64);
     let waiting = usize::try_from(memory / PART).unwrap_or(usize::MAX).max(1 << 16);
     service::runtime()?.block_on(async {
         let (mut signals, mut hangup) = Signals::of_service()?;
         let socket = bind(address).await.map_err(|e| service::cannot_listen(address, &e))?;
         let address = socket.local_addr().map_err(|e| service::cannot_listen(address, &e))?;
+        // A sink whose port is taken must not touch the files of the one that has it.
+        let state = State::open(&folder, address.port(), &target, 4 * senders)?;
         let clock = Clock::start();
         let no_entropy = |e| Error::missing(format!("{e}"));
         let config = sink_config(senders, held);

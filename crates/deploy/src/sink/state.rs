@@ -5,7 +5,7 @@
 //! For other outputs they are in a journal beside the snapshot, written after the output has the
 //! record: a kill in between repeats records, and loses none.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,14 @@ pub(super) struct State {
     noted: u64,
     /// Whether the lines are those of the output.
     is_output: bool,
+    /// The lock of the snapshot, which is replaced as a whole and so cannot be locked itself.
+    _lock: File,
 }
 
 impl State {
     /// Reads the state of the sink on `port`, for at most `senders` senders, and opens the output
-    /// if it is a file.
+    /// if it is a file. Both are locked before they are read: another sink would cut or repeat what
+    /// this one writes.
     pub(super) fn open(folder: &Path, port: u16, target: &Target, senders: usize) -> Result<Self, Error> {
         std::fs::create_dir_all(folder).map_err(|e| {
             Error::input(format!("cannot make {}: {e}", folder.display()))
@@ -48,14 +51,17 @@ impl State {
             Target::File(path) if !is_in_place(path) => (path.clone(), true),
             _ => (folder.join(format!("sink-{port}.journal")), false),
         };
+        let guard = open(&snapshot.with_extension("lock"))?;
+        lock(&guard, &snapshot)?;
+        let mut file = open(&lines)?;
+        lock(&file, &lines)?;
         let mut ledger = Ledger::new(senders);
         let noted = read_snapshot(&snapshot, &mut ledger)?;
-        let mut file = open(&lines)?;
         // A file that was rotated is another one, of which nothing is in the snapshot.
         let inode = file.metadata().map_err(|e| Error::unreadable(&lines, &e))?.ino();
         let from = noted.filter(|noted| noted.inode == inode).map_or(0, |noted| noted.length);
         let length = replay(&mut file, from, &mut ledger).map_err(|e| Error::unreadable(&lines, &e))?;
-        let mut state = Self { ledger, snapshot, lines, file, length, noted: 0, is_output };
+        let mut state = Self { ledger, snapshot, lines, file, length, noted: 0, is_output, _lock: guard };
         state.write_snapshot()?;
         Ok(state)
     }
@@ -121,10 +127,14 @@ impl State {
             return Ok(());
         }
         self.write_snapshot()?;
+        let failed = |e| Error::unreadable(&self.lines, &e);
         let file = open(&self.lines)?;
-        self.length = file.metadata().map_err(|e| Error::unreadable(&self.lines, &e))?.len();
-        self.file = file;
-        self.file.seek(SeekFrom::End(0)).map_err(|e| Error::unreadable(&self.lines, &e))?;
+        let (there, own) = (file.metadata().map_err(failed)?, self.file.metadata().map_err(failed)?);
+        if (there.dev(), there.ino()) == (own.dev(), own.ino()) {
+            return Ok(());
+        }
+        lock(&file, &self.lines)?;
+        (self.file, self.length) = (file, there.len());
         self.write_snapshot()
     }
 }
@@ -133,8 +143,18 @@ impl State {
 const SNAPSHOT: &str = "anabranch-sink-1";
 
 fn open(path: &Path) -> Result<File, Error> {
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
     opened.map_err(|e| Error::unwritable(path, &e))
+}
+
+/// Locks a file that is, or that stands for, the file `path`.
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    // Only a held lock is an error: some file systems do not support locks.
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(Error::input(format!("{}: another sink uses this file", path.display()))
+            .with_hint("stop it, or give each sink a port, an --out and a --state of its own"));
+    }
+    Ok(())
 }
 
 /// What a snapshot says about the lines.
@@ -282,8 +302,12 @@ mod tests {
             }
             state.reopen().unwrap();
             state.note(&[item(2)], &text(&[item(2)])).unwrap();
+            let refused = open().unwrap_err().to_string();
+            assert!(refused.contains("another sink uses this file"), "{refused}");
+            let is_output = state.is_output;
+            drop(state);
             assert_eq!(open().unwrap().ledger().next(&item(0).source, 7), 3);
-            if state.is_output {
+            if is_output {
                 assert_eq!(std::fs::read(&out).unwrap(), text(&[item(2)]));
             }
             std::fs::write(folder.path().join("sink-2.state"), format!("{SNAPSHOT} 0 0\na - x 1 open\n"))

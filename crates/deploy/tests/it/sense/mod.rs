@@ -9,11 +9,12 @@ mod mqtt;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use anabranch_testkit::daemon::{Daemon, home};
+use anabranch_testkit::netns::Kept;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -134,6 +135,40 @@ fn a_command_and_standard_output_take_records_too() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let error = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
     assert!(error.contains("records 0 to 0 are given up"), "{error}");
+}
+
+/// The second sink would cut and repeat what the first one has acknowledged.
+#[test]
+fn a_second_sink_with_the_same_files_ends_and_changes_nothing() {
+    fn options(listen: &str) -> [&str; 5] {
+        ["--listen", listen, "--insecure", "--out", "out.jsonl"]
+    }
+    let folder = folder();
+    let path = folder.path();
+    let daemon = sink(path, &options(&home()));
+    assert!(sent(path, &daemon.address, &["--insecure", "--name", "a"], b"1\n2\n").status.success());
+    // A line whose second half is not yet written.
+    let out = path.join("out.jsonl");
+    fs::OpenOptions::new().append(true).open(&out).unwrap().write_all(b"{").unwrap();
+    let all = || -> BTreeMap<_, _> {
+        let state = fs::read_dir(path.join("state/anabranch")).unwrap().map(|entry| entry.unwrap().path());
+        state.chain([out.clone()]).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    };
+    let before = all();
+    for (listen, says) in [(home(), "another sink uses this file"), (daemon.address.clone(), "cannot listen")]
+    {
+        let mut second = command(path, "sink", &options(&listen));
+        let mut second = Kept(second.stderr(Stdio::piped()).spawn().unwrap());
+        let mut error = BufReader::new(second.0.stderr.take().unwrap()).lines();
+        let line = error.next().unwrap().unwrap();
+        assert!(line.contains(says), "{line}");
+        assert!(error.next().unwrap().unwrap().contains("hint: "));
+        assert_eq!(second.0.wait().unwrap().code(), Some(2));
+        let mut after = all();
+        // The lock of the second sink's port is new and empty.
+        after.retain(|path, octets| before.contains_key(path) || !octets.is_empty());
+        assert_eq!(after, before);
+    }
 }
 
 #[test]
