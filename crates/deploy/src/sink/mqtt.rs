@@ -212,11 +212,7 @@ mod tests {
 
     /// A broker for one connection, which ends after so many publications and acknowledges the
     /// first of them. Returns the numbers of their records, and the connection.
-    fn broker(
-        listener: &TcpListener,
-        publications: usize,
-        acknowledged: usize,
-    ) -> (Vec<u64>, TcpStream) {
+    fn broker(listener: &TcpListener, publications: usize, acknowledged: usize) -> (Vec<u64>, TcpStream) {
         let mut stream = listener.accept().unwrap().0;
         assert_eq!(packet(&mut stream).0 >> 4, 1, "CONNECT");
         stream.write_all(&[0x20, 2, 0, 0]).unwrap();

@@ -343,13 +343,20 @@ impl Responder {
             pattern::FORWARD => {
                 let (key, credential) = self.shared_by(body).ok_or(STRANGER)?;
                 self.may_compute(now, from)?;
-                let (keys, _) = self.agree(Own::Shared(&key), hello.split_at(HELLO_BODY + ID), ours, &mut plain, &mut welcome)?;
+                let (keys, _) = self.agree(
+                    Own::Shared(&key),
+                    hello.split_at(HELLO_BODY + ID),
+                    ours,
+                    &mut plain,
+                    &mut welcome,
+                )?;
                 (credential, Some(keys))
             }
             pattern::KNOWN => {
                 let own = self.accepts.own.clone().ok_or("this sink has no --key")?;
                 self.may_compute(now, from)?;
-                let (keys, peer) = self.agree(Own::Known(&own), hello.split_at(HELLO_BODY), ours, &mut plain, &mut welcome)?;
+                let (keys, peer) =
+                    self.agree(Own::Known(&own), hello.split_at(HELLO_BODY), ours, &mut plain, &mut welcome)?;
                 (Credential::Known(peer.ok_or(STRANGER)?), Some(keys))
             }
             _ => return Err("an unknown pattern"),
