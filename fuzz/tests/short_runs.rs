@@ -58,7 +58,7 @@ fn datagram() {
 
 #[test]
 fn embed_cache() {
-    let landmarks = short_run("embed_cache", 4_000).landmarks;
+    let landmarks = short_run("embed_cache", 3_000).landmarks;
     for landmark in ["a packet held back", "a segment repeated", "an acknowledgement repeated"] {
         assert!(landmarks.contains_key(landmark), "never reached: {landmark}");
     }
@@ -66,7 +66,7 @@ fn embed_cache() {
 
 #[test]
 fn embed_sense() {
-    let landmarks = short_run("embed_sense", 4_000).landmarks;
+    let landmarks = short_run("embed_sense", 2_000).landmarks;
     for landmark in ["connected", "confirmed", "writable", "ended", "a record repeated"] {
         assert!(landmarks.contains_key(landmark), "never reached: {landmark}");
     }
