@@ -4,8 +4,9 @@ mod line;
 mod mqtt;
 mod output;
 mod state;
+mod target;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -18,8 +19,9 @@ use anabranch_units::Size;
 use tokio::time::Instant;
 
 use self::mqtt::Broker;
-use self::output::{Ended, Target};
+use self::output::Ended;
 use self::state::State;
+use self::target::Target;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::greetings::state_folder;
@@ -168,9 +170,11 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
                 }
             }
         };
-        let has_failed = Cell::new(false);
         let page = || page(&collector.borrow(), log.borrow().suppressed());
-        let health = || if has_failed.get() { Err("the output fails".to_owned()) } else { Ok(()) };
+        let health = || match collector.borrow().is_full() {
+            true => Err("the output is behind, and packets are dropped; senders repeat them".to_owned()),
+            false => Ok(()),
+        };
         let failed = |e| Error::job(format!("cannot read the socket: {e}"));
         let outcome = tokio::select! {
             end = run_sink(&socket, &clock, &collector, outlet, each) => end.map_err(failed),

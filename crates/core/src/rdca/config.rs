@@ -441,9 +441,9 @@ pub struct SinkConfig {
     pub standing: Option<Standing>,
     /// How the receive rate is computed.
     pub receive_rate: ReceiveRate,
-    /// Losses above this share, in 1/1000, count as those of a full queue, although no packet waits:
-    /// a queue that is never empty looks like a longer path. 125; a channel that loses more needs a
-    /// higher limit.
+    /// Losses above this share, in 1/1000, count as those of a full queue, although no packet
+    /// waits: a queue that is never empty looks like a longer path. 125; a channel that loses more
+    /// needs a higher limit.
     pub lossy: u16,
     /// Whether the reported rates contain the packets that the channel loses.
     pub credit: LossCredit,

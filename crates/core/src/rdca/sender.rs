@@ -403,8 +403,8 @@ impl Sender {
         }
     }
 
-    /// Handles a report of the layer below that the sink answers again, perhaps after a restart: the
-    /// sender asks for the state of the stream at once.
+    /// Handles a report of the layer below that the sink answers again, perhaps after a restart:
+    /// the sender asks for the state of the stream at once.
     pub fn sink_reached(&mut self, now: Instant) {
         if matches!(self.state, State::Open(_)) && self.confirmed != self.queue.next_unsent() {
             self.probe_at = Some(now);

@@ -14,18 +14,10 @@ use tokio::sync::oneshot;
 use super::line;
 use super::mqtt::{self, Broker};
 use super::state::State;
+use super::target::Target;
 use crate::error::Error;
 use crate::files::{is_in_place, open_in_place};
 use crate::service;
-
-/// The output that the options name.
-#[derive(Clone, Debug)]
-pub(super) enum Target {
-    File(PathBuf),
-    Standard,
-    Command(String),
-    Broker(Broker),
-}
 
 /// The thread that writes.
 #[derive(Debug)]

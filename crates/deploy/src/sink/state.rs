@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anabranch_net::rdca::{Item, Ledger, What, Why};
 
 use super::line;
-use super::output::Target;
+use super::target::Target;
 use crate::error::Error;
 use crate::files::{is_in_place, write_whole};
 

@@ -169,6 +169,11 @@ impl Collector {
         self.is_full = is_full;
     }
 
+    /// Whether packets are dropped because the output is behind.
+    pub const fn is_full(&self) -> bool {
+        self.is_full
+    }
+
     /// Handles a datagram.
     pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         let at = since_start(now);

@@ -30,8 +30,11 @@ impl Cookies {
     /// worse than old ones.
     pub(super) fn renew(&mut self, now: Duration, entropy: Entropy) {
         let mut key = [0; KEY];
-        if now.saturating_sub(self.since) >= LIFETIME && entropy(&mut key).is_ok() {
-            (self.keys, self.since) = ([key, self.keys[0]], now);
+        let age = now.saturating_sub(self.since);
+        if age >= LIFETIME && entropy(&mut key).is_ok() {
+            // After a pause the last key is too old to be the previous one.
+            let previous = if age < 2 * LIFETIME { self.keys[0] } else { key };
+            (self.keys, self.since) = ([key, previous], now);
         }
     }
 

@@ -61,8 +61,8 @@ impl<B> Calling<B> {
 
 /// The sender's side of the connection to one sink.
 ///
-/// Order of calls: [`Initiator::handle`], [`Initiator::seal`] and [`Initiator::call`] as needed, then
-/// [`Initiator::poll_transmit`] until it returns `false`, then [`Initiator::next_timeout`].
+/// Order of calls: [`Initiator::handle`], [`Initiator::seal`] and [`Initiator::call`] as needed,
+/// then [`Initiator::poll_transmit`] until it returns `false`, then [`Initiator::next_timeout`].
 pub struct Initiator<P: Proof> {
     proof: P,
     entropy: Entropy,

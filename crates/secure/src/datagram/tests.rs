@@ -211,6 +211,13 @@ fn an_address_gets_no_more_bytes_than_it_has_sent_and_costs_no_state_before_its_
         assert_eq!(reply[0] == kind::WELCOME, is_valid, "{now} {port}");
         assert!(reply.len() <= hello.len());
     }
+    // Also after a pause, in which no key was replaced.
+    let mut sink = self::sink(accepts());
+    sink.handle(Duration::ZERO, address(HOME), &out, &mut plain);
+    let (_, cookie) = sink.poll_transmit().unwrap();
+    hello[HEAD..HELLO_BODY].copy_from_slice(&cookie[HEAD..]);
+    sink.handle(seconds(3600), address(HOME), &hello, &mut plain);
+    assert_eq!(sink.poll_transmit().unwrap().1[0], kind::COOKIE);
     let mut unknown = vec![kind::SEALED; SEALED_HEADER];
     sink.handle(Duration::ZERO, address(HOME), &unknown, &mut plain);
     unknown[0] = kind::UNKNOWN;

@@ -1,7 +1,7 @@
 //! The replay window (RFC 6479).
 
-/// Remembers which of the last `64 * (W - 1)` packet numbers were received. The bits form a ring, so
-/// that the window moves without a shift.
+/// Remembers which of the last `64 * (W - 1)` packet numbers were received. The bits form a ring,
+/// so that the window moves without a shift.
 #[derive(Debug)]
 pub(super) struct Window<const W: usize> {
     /// One past the highest number received.
