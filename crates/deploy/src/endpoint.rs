@@ -49,6 +49,16 @@ impl Endpoint {
         })
     }
 
+    /// Resolves the host again, for a socket that sends to `present`. Returns `present` if the name
+    /// has this address still, has none of its family, or does not resolve.
+    pub async fn resolve_again(&self, port: u16, present: SocketAddr) -> SocketAddr {
+        let Ok(found) = tokio::net::lookup_host((self.host.as_str(), self.port.unwrap_or(port))).await else {
+            return present;
+        };
+        let all: Vec<_> = found.filter(|address| address.is_ipv4() == present.is_ipv4()).collect();
+        if all.contains(&present) { present } else { all.first().copied().unwrap_or(present) }
+    }
+
     /// The text from which it was parsed.
     pub fn text(&self) -> &str {
         &self.text

@@ -2,7 +2,7 @@
 
 mod source;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
 use anabranch_core::rdca::Outcome;
@@ -22,6 +22,9 @@ use crate::log::{Entry, Logging};
 use crate::metrics::{Kind, Metrics, Page};
 use crate::output;
 use crate::service::{self, Signals, Stop};
+
+/// How often the sink's name is resolved again while there is no session.
+const SILENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Options of `sense`.
 ///
@@ -122,8 +125,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
             Entry::info("insecure", "--insecure: nothing is encrypted; for trusted networks only").write();
         }
         service::ready();
-        let (source, mut records, closer) =
-            Source::start(arguments.from.as_deref(), arguments.framing, longest)?;
+        let (source, mut records) = Source::start(arguments.from.as_deref(), arguments.framing, longest)?;
         let clock = Clock::start();
         let mut connections = 0_u64;
         let tell = |event| {
@@ -135,18 +137,31 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         };
         let page = || page(&sense.borrow(), source.too_long());
         let health = || Ok(());
+        let at = Cell::new(to);
+        let follow = async {
+            loop {
+                tokio::time::sleep(SILENCE).await;
+                if !sense.borrow().is_connected() {
+                    let found = arguments.to.resolve_again(SINK_PORT, at.get()).await;
+                    if at.replace(found) != found {
+                        Entry::info("sink moved", format!("{} is now {found}", arguments.to.text())).write();
+                    }
+                }
+            }
+        };
         let (outcome, stop) = {
-            let work = run_sense((&socket, to), &clock, &sense, &mut records, tell);
+            let work = run_sense((&socket, &at), &clock, &sense, &mut records, tell);
             tokio::pin!(work);
             let first = tokio::select! {
                 outcome = &mut work => Ok(outcome),
                 () = metrics.serve(page, health) => unreachable!("it serves for ever"),
+                () = follow => unreachable!("it follows for ever"),
                 stop = signals.first() => Err(stop),
             };
             match first {
                 Ok(outcome) => (Some(outcome), None),
                 Err(stop) => {
-                    closer.close();
+                    source.close();
                     let linger = to_std(arguments.linger);
                     let outcome = tokio::select! {
                         outcome = &mut work => Some(outcome),

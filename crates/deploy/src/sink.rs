@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use anabranch_core::time::Instant as Moment;
 use anabranch_net::clock::Clock;
@@ -19,7 +20,6 @@ use anabranch_units::Size;
 use tokio::time::Instant;
 
 use self::mqtt::Broker;
-use self::output::Ended;
 use self::state::State;
 use self::target::Target;
 use crate::endpoint::Endpoint;
@@ -31,10 +31,10 @@ use crate::metrics::{Kind, Metrics, Page};
 use crate::say;
 use crate::service::{self, Signals};
 
+/// How long the end of the program waits for the output.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// Part of `--memory` for packets out of order, and for records that wait for the output.
 const PART: u64 = 4;
-/// Memory for each packet out of order in bytes.
-const HELD: u64 = 1500;
 
 /// Options of `sink`.
 ///
@@ -114,8 +114,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let senders = max_senders as usize;
     let folder = state_folder(state.as_deref())
         .ok_or_else(|| Error::input("no folder for state").with_hint("give one with --state, or set HOME"))?;
-    let held = usize::try_from(memory / PART / HELD).unwrap_or(usize::MAX).max(64);
-    let waiting = usize::try_from(memory / PART).unwrap_or(usize::MAX).max(1 << 16);
+    let part = usize::try_from(memory / PART).unwrap_or(usize::MAX).max(1 << 16);
     service::runtime()?.block_on(async {
         let (mut signals, mut hangup) = Signals::of_service()?;
         let socket = bind(address).await.map_err(|e| service::cannot_listen(address, &e))?;
@@ -124,14 +123,14 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let state = State::open(&folder, address.port(), &target, 4 * senders)?;
         let clock = Clock::start();
         let no_entropy = |e| Error::missing(format!("{e}"));
-        let config = sink_config(senders, held);
+        let config = sink_config(senders, part);
         let is_insecure = keys.is_insecure();
         let collector = Collector::new(clock.now(), config, accepts, state.ledger().clone(), entropy);
         let collector = RefCell::new(collector.map_err(no_entropy)?);
-        let (outlet, intake) = outlet(waiting);
+        let (outlet, intake) = outlet(part);
         let (give_up, gave_up) = tokio::sync::oneshot::channel();
         let (reopen, reopened) = mpsc::channel();
-        let mut writer = output::start(target, state, intake, reopened, give_up)?;
+        let writer = output::start(target, state, intake, reopened, give_up)?;
         let metrics = Metrics::bind(metrics.as_ref()).await?;
         Entry::info("listening", format!("listening on {address}")).write();
         metrics.announce();
@@ -186,10 +185,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         };
         // The sink's end of the way to the output is gone, so the writer ends after what it has.
         drop(reopen);
-        match writer.join() {
-            Ended::Done => outcome,
-            Ended::Failed(error) => Err(error),
-        }
+        writer.join(FAREWELL).and(outcome)
     })
 }
 

@@ -204,6 +204,11 @@ impl<P: Proof> Sense<P> {
         self.handle_events();
     }
 
+    /// Whether there is a session with the sink.
+    pub const fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+
     /// State of RDCA's sender.
     pub fn info(&self) -> SenderInfo {
         self.sender.info()

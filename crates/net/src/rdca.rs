@@ -26,11 +26,16 @@ pub const SINK_PORT: u16 = 47_300;
 /// carries.
 pub const DATAGRAM: u16 = 1232;
 
-/// Options of a sink for this number of senders and of packets held out of order.
-pub fn sink_config(senders: usize, held_packets: usize) -> SinkConfig {
+/// Memory for each packet out of order in bytes.
+const HELD: usize = 1500;
+
+/// Options of a sink for this number of senders. Packets out of order and incomplete records take
+/// about `memory` bytes at most.
+pub fn sink_config(senders: usize, memory: usize) -> SinkConfig {
     SinkConfig {
         senders,
-        held_packets,
+        held_packets: (memory / HELD).max(64),
+        held_bytes: memory,
         reorder_packets: 1024,
         // Hosts that share their processors delay packets by this much without a queue.
         least_waiting: Duration::from_millis(50),

@@ -420,6 +420,9 @@ pub struct SinkConfig {
     /// Largest number of packets held out of order for all senders: 4096 packets of 300 bytes take
     /// 1.5 MB.
     pub held_packets: usize,
+    /// Largest number of bytes of these packets and of incomplete data: packets may take half of
+    /// it. Later packets are requested again; incomplete data without room is lost.
+    pub held_bytes: usize,
     /// Largest number of packets held out of order for one sender; later packets are dropped and
     /// requested again.
     pub reorder_packets: u16,
@@ -626,6 +629,7 @@ impl SinkConfig {
             header: Header::Ours,
             senders: 4096,
             held_packets: 4096,
+            held_bytes: usize::MAX,
             reorder_packets: 64,
             trend: TrendTest::Halves { k_percent: 200 },
             least_waiting: Duration::ZERO,

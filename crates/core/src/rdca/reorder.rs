@@ -38,7 +38,7 @@ struct Held {
     next: u32,
 }
 
-/// The places of all streams.
+/// The places of all streams, and the bytes that they and incomplete data take.
 #[derive(Debug)]
 pub(super) struct Pool {
     held: Vec<Held>,
@@ -46,11 +46,27 @@ pub(super) struct Pool {
     free: u32,
     used: usize,
     most: usize,
+    bytes: usize,
+    most_bytes: usize,
 }
 
 impl Pool {
-    pub(super) const fn new(most: usize) -> Self {
-        Self { held: Vec::new(), free: NONE, used: 0, most }
+    pub(super) const fn new(most: usize, most_bytes: usize) -> Self {
+        Self { held: Vec::new(), free: NONE, used: 0, most, bytes: 0, most_bytes }
+    }
+
+    /// Counts bytes of incomplete data. Returns `false` if there is no room for them.
+    pub(super) fn reserve(&mut self, bytes: usize) -> bool {
+        let is_room = bytes <= self.most_bytes.saturating_sub(self.bytes);
+        if is_room {
+            self.bytes += bytes;
+        }
+        is_room
+    }
+
+    /// The opposite of [`Pool::reserve`].
+    pub(super) const fn give_back(&mut self, bytes: usize) {
+        self.bytes -= bytes;
     }
 
     pub(super) const fn used(&self) -> usize {
@@ -61,9 +77,14 @@ impl Pool {
     pub(super) const PLACE: usize = size_of::<Held>();
 
     fn take(&mut self, held: Held) -> Option<u32> {
-        if self.used >= self.most {
+        let bytes = held.payload.as_ref().map_or(0, Bytes::len);
+        // A dropped packet is only requested again, but incomplete data without room is lost. So
+        // packets leave half of the room to it.
+        let is_full = bytes > (self.most_bytes / 2).saturating_sub(self.bytes);
+        if self.used >= self.most || bytes > 0 && is_full {
             return None;
         }
+        self.bytes += bytes;
         self.used += 1;
         if self.free == NONE {
             self.held.push(held);
@@ -80,7 +101,9 @@ impl Pool {
         let held = &mut self.held[place as usize];
         held.next = self.free;
         self.free = place;
-        held.payload.take()
+        let payload = held.payload.take();
+        self.give_back(payload.as_ref().map_or(0, Bytes::len));
+        payload
     }
 }
 
@@ -408,7 +431,7 @@ mod tests {
     fn run(seed: u64) {
         let mut prng = Prng::new(seed);
         let first = 1000;
-        let mut pool = Pool::new(1000);
+        let mut pool = Pool::new(1000, usize::MAX);
         let mut reorder = Reorder::new(Seq(first), 1000);
         let mut oracle = Oracle { next: first, end: first, known: BTreeMap::new() };
         let due = Instant::from_nanos(7);
@@ -466,7 +489,7 @@ mod tests {
     /// forever.
     #[test]
     fn what_is_given_up_half_the_numbers_away_changes_nothing() {
-        let mut pool = Pool::new(10);
+        let mut pool = Pool::new(10, usize::MAX);
         let mut reorder = Reorder::new(Seq(0), 10);
         let far = Range { start: Seq(i32::MAX as u32), end: Seq(1 << 31) };
         assert_eq!(reorder.give_up(&mut pool, far), None);
@@ -475,7 +498,7 @@ mod tests {
 
     #[test]
     fn a_gap_that_is_filled_in_the_middle_keeps_its_time() {
-        let mut pool = Pool::new(10);
+        let mut pool = Pool::new(10, usize::MAX);
         let mut reorder = Reorder::new(Seq(u32::MAX - 1), 10);
         let at = Instant::from_nanos;
         let insert = |reorder: &mut Reorder, pool: &mut Pool, seq: u32, due: u64| {
@@ -493,5 +516,25 @@ mod tests {
         assert_eq!(reorder.due(&pool), Some(at(200)));
         reorder.hurry(&mut pool, at(9));
         assert_eq!(reorder.due(&pool), Some(at(9)));
+    }
+
+    #[test]
+    fn all_bytes_are_counted_and_given_back() {
+        let mut pool = Pool::new(10, 1000);
+        let mut streams = [Reorder::new(Seq(0), 10), Reorder::new(Seq(0), 10)];
+        let packet = Bytes::from_static(&[0; 200]);
+        let mut insert = |pool: &mut Pool, stream: usize, seq| {
+            let packet = (Piece::Whole, &packet);
+            streams[stream].insert(pool, Seq(seq), packet, Instant::ZERO)
+        };
+        assert_eq!(insert(&mut pool, 0, 1), Placed::Held);
+        assert_eq!(insert(&mut pool, 1, 5), Placed::Held);
+        assert_eq!(insert(&mut pool, 1, 6), Placed::NoRoom, "packets leave half of the room");
+        assert_eq!(insert(&mut pool, 0, 0), Placed::Next, "the next packet takes no room");
+        assert!(pool.reserve(600) && !pool.reserve(1), "incomplete data has the rest");
+        pool.give_back(600);
+        assert_eq!(pop(&mut streams[0], &mut pool), [(1, true)]);
+        streams[1].clear(&mut pool);
+        assert_eq!((pool.bytes, pool.used()), (0, 0));
     }
 }

@@ -57,7 +57,7 @@ impl Sink {
             free: Vec::new(),
             slots: BTreeMap::new(),
             deadlines: Deadlines::default(),
-            pool: Pool::new(config.held_packets),
+            pool: Pool::new(config.held_packets, config.held_bytes),
             talkers: VecDeque::new(),
             answers: VecDeque::new(),
             events: VecDeque::new(),
@@ -139,7 +139,7 @@ impl Sink {
             }
             Message::Gone(gone) => {
                 if let Some(range) = stream.handle_gone(&mut self.pool, gone.ranges.as_slice()) {
-                    let range = stream.pieces.gone(range);
+                    let range = stream.pieces.gone(&mut self.pool, range);
                     self.events.push_back(SinkEvent::Gone { peer, range });
                 }
                 self.deliver(slot, None);
@@ -378,17 +378,18 @@ impl Sink {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
         let (peer, events) = (*id, &mut self.events);
         let next = data.map(|data| Ready::Packet(data.seq, data.piece, data.payload.clone()));
-        let held = core::iter::from_fn(|| stream.packets.pop(&mut self.pool));
-        for ready in next.into_iter().chain(held) {
+        let pool = &mut self.pool;
+        let mut next = next;
+        while let Some(ready) = next.take().or_else(|| stream.packets.pop(pool)) {
             let (gone, whole) = match ready {
-                Ready::Packet(seq, piece, payload) => stream.pieces.take(seq, piece, payload),
-                Ready::Gone(range) => (Some(stream.pieces.gone(range)), None),
+                Ready::Packet(seq, piece, payload) => stream.pieces.take(pool, seq, piece, payload),
+                Ready::Gone(range) => (Some(stream.pieces.gone(pool, range)), None),
             };
             events.extend(gone.map(|range| SinkEvent::Gone { peer, range }));
             events.extend(whole.map(|(seq, payload)| SinkEvent::Packet { peer, seq, payload }));
         }
         if stream.is_complete() && !stream.ended {
-            let gone = stream.pieces.give_up(stream.packets.next());
+            let gone = stream.pieces.give_up(pool, stream.packets.next());
             events.extend(gone.map(|range| SinkEvent::Gone { peer, range }));
             stream.owes.confirm = true;
             self.end(slot, StreamEnd::Complete);
@@ -398,12 +399,13 @@ impl Sink {
     /// Ends the stream of `slot`, unless it has already ended.
     fn end(&mut self, slot: usize, end: StreamEnd) {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
+        let next = stream.delivered();
         if !stream.ended {
             stream.ended = true;
-            let next = stream.delivered();
             self.events.push_back(SinkEvent::Ended { peer: *id, end, next });
         }
         stream.packets.clear(&mut self.pool);
+        stream.pieces.give_up(&mut self.pool, next);
         if end != StreamEnd::Complete
             && let Some(peer) = &mut self.peers[slot]
         {

@@ -1,23 +1,28 @@
 //! The input of `sense`: records out of a stream.
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anabranch_net::rdca::{Created, unix_millis};
 use bytes::Bytes;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::watch;
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::error::Error;
 use crate::log::Entry;
 
-/// Records read ahead.
+/// Records read ahead; one reading may add more.
 const AHEAD: usize = 8;
+/// Bytes of one reading.
+const READING: usize = 4096;
 
 /// Where a record ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -44,12 +49,25 @@ fn open(path: &Path) -> Result<File, Error> {
     })
 }
 
-#[derive(Debug, Default)]
+/// What the thread that reads and the task that sends share.
+#[derive(Debug)]
 struct Shared {
+    ahead: Mutex<Ahead>,
+    /// The task has taken records, or the input is closed.
+    taken: Condvar,
+    /// There are records, or there is an end.
+    added: Notify,
     /// Records read, without those that are too long.
     read: AtomicU64,
     too_long: AtomicU64,
     failure: Mutex<Option<Error>>,
+}
+
+#[derive(Debug)]
+struct Ahead {
+    cutter: Cutter,
+    records: VecDeque<Created>,
+    has_ended: bool,
 }
 
 /// The input, read by a thread, because reading standard input cannot be interrupted.
@@ -59,43 +77,52 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Starts to read. Also returns the records, and what ends them before the input's end. Must be
-    /// called on a runtime.
+    /// Starts to read. Also returns the records. Must be called on a runtime.
     pub(super) fn start(
         from: Option<&Path>,
         framing: Framing,
         longest: usize,
-    ) -> Result<(Self, Receiver<Created>, Closer), Error> {
-        let (give, mut read_ahead) = channel(AHEAD);
-        let shared = Arc::new(Shared::default());
+    ) -> Result<(Self, Receiver<Created>), Error> {
+        let shared = Arc::new(Shared::new(framing, longest));
+        let input = match from {
+            Some(path) => open(path)?,
+            None => {
+                let input = io::stdin().as_fd().try_clone_to_owned();
+                input.map_err(|e| Error::job(format!("cannot read standard input: {e}")))?.into()
+            }
+        };
         let (told, from) = (Arc::clone(&shared), from.map(Path::to_owned));
         let work = move || {
-            if let Err(error) = read(from.as_ref(), framing, longest, &give, &told) {
+            if let Err(error) = told.read(input) {
+                let error = match from {
+                    Some(path) => Error::unreadable(&path, &error),
+                    None => Error::job(format!("cannot read standard input: {error}")),
+                };
                 *told.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
+            told.end();
         };
         let thread = thread::Builder::new().name("input".to_owned()).spawn(work);
         thread.map_err(|e| Error::missing(format!("cannot start a thread: {e}")))?;
-        let (close, mut closed) = watch::channel(false);
         let (give, records) = channel(1);
+        let ahead = Arc::clone(&shared);
         tokio::spawn(async move {
-            loop {
-                let record = tokio::select! {
-                    biased;
-                    _ = closed.wait_for(|closed| *closed), if !read_ahead.is_closed() => {
-                        // What was read ahead is still sent.
-                        read_ahead.close();
-                        continue;
-                    }
-                    record = read_ahead.recv() => record,
-                };
-                let Some(record) = record else { return };
+            while let Some(record) = ahead.next().await {
                 if give.send(record).await.is_err() {
                     return;
                 }
             }
         });
-        Ok((Self { shared }, records, Closer(close)))
+        Ok((Self { shared }, records))
+    }
+
+    /// Reads no more. What was read is still sent.
+    pub(super) fn close(&self) {
+        let unfinished = self.shared.end();
+        if unfinished > 0 {
+            let message = format!("{unfinished} bytes of a record whose end was not read are given up");
+            Entry::warning("unfinished", message).write();
+        }
     }
 
     /// Number of records read, without those that are too long.
@@ -114,119 +141,196 @@ impl Source {
     }
 }
 
-/// Ends the records.
-#[derive(Debug)]
-pub(super) struct Closer(watch::Sender<bool>);
-
-impl Closer {
-    pub(super) fn close(&self) {
-        let _ = self.0.send(true);
+impl Shared {
+    fn new(framing: Framing, longest: usize) -> Self {
+        let cutter = Cutter { framing, longest, head: Vec::new(), left: None, length: 0, record: Vec::new() };
+        Self {
+            ahead: Mutex::new(Ahead { cutter, records: VecDeque::new(), has_ended: false }),
+            taken: Condvar::new(),
+            added: Notify::new(),
+            read: AtomicU64::new(0),
+            too_long: AtomicU64::new(0),
+            failure: Mutex::new(None),
+        }
     }
-}
 
-fn read(
-    from: Option<&PathBuf>,
-    framing: Framing,
-    longest: usize,
-    give: &Sender<Created>,
-    shared: &Shared,
-) -> Result<(), Error> {
-    let Some(path) = from else {
-        let failed = |e| Error::job(format!("cannot read standard input: {e}"));
-        return each(&mut io::stdin().lock(), framing, longest, give, shared).map_err(failed);
-    };
-    let failed = |e: io::Error| Error::unreadable(path, &e);
-    each(&mut BufReader::new(open(path)?), framing, longest, give, shared).map_err(failed)
-}
+    fn lock(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// Passes each record of one stream on.
-fn each(
-    input: &mut impl BufRead,
-    framing: Framing,
-    longest: usize,
-    give: &Sender<Created>,
-    shared: &Shared,
-) -> io::Result<()> {
-    loop {
-        let mut record = Vec::new();
-        let length = match framing {
-            Framing::Lines => line(input, longest, &mut record)?,
-            Framing::Length => framed(input, longest, &mut record)?,
-        };
-        let Some(length) = length else { return Ok(()) };
-        if length > longest as u64 {
-            shared.too_long.fetch_add(1, Ordering::Relaxed);
-            let message = format!("a record of {length} bytes is given up: at most {longest} fit");
-            Entry::warning("too long", message).write();
-        } else {
-            shared.read.fetch_add(1, Ordering::Relaxed);
-            if give.blocking_send((unix_millis(), Bytes::from(record))).is_err() {
+    /// Reads until the input ends or is closed.
+    fn read(&self, mut input: File) -> io::Result<()> {
+        let mut buffer = [0; READING];
+        loop {
+            let is_behind = |ahead: &mut Ahead| ahead.records.len() >= AHEAD && !ahead.has_ended;
+            drop(self.taken.wait_while(self.lock(), is_behind));
+            // Waiting takes nothing from the input. What is read is passed on under the lock, so that
+            // nothing is read and lost when the input is closed.
+            let _ = poll(&mut [PollFd::new(&input, PollFlags::IN)], None);
+            let mut ahead = self.lock();
+            if ahead.has_ended {
                 return Ok(());
+            }
+            let count = match input.read(&mut buffer) {
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+                    continue;
+                }
+                count => count?,
+            };
+            let Ahead { cutter, records, .. } = &mut *ahead;
+            let (now, longest) = (unix_millis(), cutter.longest);
+            let mut give = |cut: Cut| match cut {
+                Ok(record) => {
+                    self.read.fetch_add(1, Ordering::Relaxed);
+                    records.push_back((now, Bytes::from(record)));
+                }
+                Err(length) => {
+                    self.too_long.fetch_add(1, Ordering::Relaxed);
+                    let message = format!("a record of {length} bytes is given up: at most {longest} fit");
+                    Entry::warning("too long", message).write();
+                }
+            };
+            let ended = match &buffer[..count] {
+                [] => Some(cutter.finish(&mut give)),
+                octets => {
+                    cutter.push(octets, &mut give);
+                    None
+                }
+            };
+            drop(ahead);
+            self.added.notify_one();
+            if let Some(ended) = ended {
+                return ended;
             }
         }
     }
-}
 
-/// Reads a line without its line feed, at most `longest` bytes of it. Returns its length; `None` at
-/// the end.
-fn line(input: &mut impl BufRead, longest: usize, record: &mut Vec<u8>) -> io::Result<Option<u64>> {
-    let mut length = 0;
-    loop {
-        let buffer = match input.fill_buf() {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            buffer => buffer?,
-        };
-        if buffer.is_empty() {
-            // A last line without a line feed is a record.
-            return Ok((length > 0).then_some(length));
+    /// The next record; `None` at the end.
+    async fn next(&self) -> Option<Created> {
+        loop {
+            {
+                let mut ahead = self.lock();
+                if let Some(record) = ahead.records.pop_front() {
+                    self.taken.notify_one();
+                    return Some(record);
+                }
+                if ahead.has_ended {
+                    return None;
+                }
+            }
+            self.added.notified().await;
         }
-        let end = buffer.iter().position(|octet| *octet == b'\n');
-        let part = &buffer[..end.unwrap_or(buffer.len())];
-        length += part.len() as u64;
-        let room = longest.saturating_sub(record.len());
-        record.extend_from_slice(&part[..part.len().min(room)]);
-        let used = part.len() + usize::from(end.is_some());
-        input.consume(used);
-        if end.is_some() {
-            return Ok(Some(length));
-        }
+    }
+
+    /// Ends the input. Returns the number of bytes after the last record.
+    fn end(&self) -> u64 {
+        let mut ahead = self.lock();
+        let is_first = !std::mem::replace(&mut ahead.has_ended, true);
+        self.taken.notify_one();
+        self.added.notify_one();
+        if is_first { ahead.cutter.begun() } else { 0 }
     }
 }
 
-/// Reads a record with its length before it. Returns the length; `None` at the end.
-fn framed(input: &mut impl BufRead, longest: usize, record: &mut Vec<u8>) -> io::Result<Option<u64>> {
-    if input.fill_buf()?.is_empty() {
-        return Ok(None);
+/// A record, or the length of one that is too long.
+type Cut = Result<Vec<u8>, u64>;
+
+/// Cuts a stream into records.
+#[derive(Debug)]
+struct Cutter {
+    framing: Framing,
+    longest: usize,
+    /// The bytes of an incomplete length.
+    head: Vec<u8>,
+    /// Bytes of the record that follow, with [`Framing::Length`] and after the length.
+    left: Option<u64>,
+    /// Length of the incomplete record, and at most the `longest` first bytes of it.
+    length: u64,
+    record: Vec<u8>,
+}
+
+impl Cutter {
+    fn push(&mut self, mut octets: &[u8], give: &mut impl FnMut(Cut)) {
+        match self.framing {
+            Framing::Lines => {
+                let mut lines = octets.split(|octet| *octet == b'\n').peekable();
+                while let Some(line) = lines.next() {
+                    self.add(line);
+                    if lines.peek().is_some() {
+                        self.complete(give);
+                    }
+                }
+            }
+            Framing::Length => loop {
+                if let Some(left) = self.left {
+                    let (part, rest) =
+                        octets.split_at(octets.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+                    self.add(part);
+                    octets = rest;
+                    self.left = Some(left - part.len() as u64);
+                    if self.left != Some(0) {
+                        return;
+                    }
+                    self.left = None;
+                    self.complete(give);
+                } else {
+                    let (part, rest) = octets.split_at(octets.len().min(4 - self.head.len()));
+                    self.head.extend_from_slice(part);
+                    octets = rest;
+                    let Ok(length) = <[u8; 4]>::try_from(self.head.as_slice()) else { return };
+                    self.head.clear();
+                    self.left = Some(u32::from_be_bytes(length).into());
+                }
+            },
+        }
     }
-    let cut = |error: io::Error| match error.kind() {
-        ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "it ends within a record"),
-        _ => error,
-    };
-    let mut length = [0; 4];
-    input.read_exact(&mut length).map_err(cut)?;
-    let length = u64::from(u32::from_be_bytes(length));
-    let mut body = input.take(length);
-    let read = if length > longest as u64 {
-        io::copy(&mut body, &mut io::sink())?
-    } else {
-        body.read_to_end(record)? as u64
-    };
-    if read < length { Err(cut(ErrorKind::UnexpectedEof.into())) } else { Ok(Some(length)) }
+
+    /// Handles the end of the stream. A last line without a line feed is a record.
+    fn finish(&mut self, give: &mut impl FnMut(Cut)) -> io::Result<()> {
+        match self.framing {
+            Framing::Lines if self.length > 0 => self.complete(give),
+            Framing::Length if self.begun() > 0 => {
+                return Err(io::Error::new(ErrorKind::UnexpectedEof, "it ends within a record"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Number of bytes since the last record.
+    fn begun(&self) -> u64 {
+        let head = if self.left.is_some() { 4 } else { self.head.len() as u64 };
+        head + self.length
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        self.length += part.len() as u64;
+        let room = self.longest.saturating_sub(self.record.len());
+        self.record.extend_from_slice(&part[..part.len().min(room)]);
+    }
+
+    fn complete(&mut self, give: &mut impl FnMut(Cut)) {
+        let (length, record) = (std::mem::take(&mut self.length), std::mem::take(&mut self.record));
+        give(if length > self.longest as u64 { Err(length) } else { Ok(record) });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service;
 
     fn records(input: &[u8], framing: Framing) -> (Vec<Vec<u8>>, u64, Option<String>) {
-        let (give, mut records) = channel(100);
-        let shared = Shared::default();
-        // A buffer of 3 bytes cuts records anywhere.
-        let mut reader = BufReader::with_capacity(3, input);
-        let error = each(&mut reader, framing, 5, &give, &shared).err().map(|e| e.to_string());
-        drop(give);
-        let all = std::iter::from_fn(|| records.blocking_recv()).map(|(_, record)| record.to_vec());
-        (all.collect(), shared.too_long.into_inner(), error)
+        let mut cutter = Shared::new(framing, 5).ahead.into_inner().unwrap().cutter;
+        let (mut all, mut too_long) = (Vec::new(), 0);
+        let mut give = |cut: Cut| match cut {
+            Ok(record) => all.push(record),
+            Err(_) => too_long += 1,
+        };
+        // Readings of 3 bytes cut records anywhere.
+        input.chunks(3).for_each(|octets| cutter.push(octets, &mut give));
+        let error = cutter.finish(&mut give).err().map(|e| e.to_string());
+        (all, too_long, error)
     }
 
     #[test]
@@ -246,9 +350,9 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("fifo");
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        let (give, mut records) = channel(AHEAD);
-        let input = path.clone();
-        thread::spawn(move || read(Some(&input), Framing::Lines, 100, &give, &Shared::default()));
+        let runtime = service::runtime().unwrap();
+        let _entered = runtime.enter();
+        let (_source, mut records) = Source::start(Some(&path), Framing::Lines, 100).unwrap();
         let numbers: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
         let written = numbers.clone();
         // Many ends: if they could be lost, this would fail instead of waiting forever.
@@ -257,8 +361,29 @@ mod tests {
                 std::fs::write(&path, text + "\n").unwrap();
             }
         });
-        let next = || records.blocking_recv().map(|(_, record)| String::from_utf8(record.into()).unwrap());
+        let next =
+            || runtime.block_on(records.recv()).map(|(_, record)| String::from_utf8(record.into()).unwrap());
         let arrived: Vec<String> = std::iter::from_fn(next).take_while(|record| record != "end").collect();
         assert_eq!(arrived, numbers);
+    }
+
+    /// The writer of a pipe takes what was read for delivered.
+    #[test]
+    fn what_was_read_before_the_end_is_sent() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("records");
+        let lines: String = (0..1000).map(|number| format!("{number}\n")).collect();
+        std::fs::write(&path, lines + "unfinished").unwrap();
+        let runtime = service::runtime().unwrap();
+        let _entered = runtime.enter();
+        for taken in [0, 1, 5, 100, 1000] {
+            let (source, mut records) = Source::start(Some(&path), Framing::Lines, 100).unwrap();
+            let mut next = || runtime.block_on(records.recv());
+            let before = (0..taken).filter_map(|_| next()).count() as u64;
+            source.close();
+            let read = source.read();
+            let after = std::iter::from_fn(next).count() as u64;
+            assert_eq!((before + after, source.read()), (read, read));
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anabranch_net::rdca::Item;
+use anabranch_secure::entropy;
 use rumqttc::{AsyncClient, Event, EventLoop, MqttOptions, Outgoing, Packet, QoS};
 
 use super::line;
@@ -169,7 +170,14 @@ impl<'b> Session<'b> {
 }
 
 fn connect(broker: &Broker) -> (AsyncClient, EventLoop) {
-    let id = format!("anabranch-sink-{}", std::process::id());
+    // A broker ends the connection of an older client with the same id. Process numbers are the same
+    // in many containers.
+    let mut octets = [0; 8];
+    let id = match entropy(&mut octets) {
+        Ok(()) => u64::from_ne_bytes(octets),
+        Err(_) => std::process::id().into(),
+    };
+    let id = format!("anabranch-{id:x}");
     let mut options = MqttOptions::new(id, broker.host.clone(), broker.port);
     options.set_inflight(IN_FLIGHT).set_max_packet_size(LONGEST, LONGEST);
     if let Some((user, password)) = &broker.login {

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anabranch_net::rdca::Intake;
 use tokio::sync::oneshot;
@@ -17,26 +18,27 @@ use super::state::State;
 use super::target::Target;
 use crate::error::Error;
 use crate::files::{is_in_place, open_in_place};
+use crate::log::Entry;
 use crate::service;
 
 /// The thread that writes.
 #[derive(Debug)]
-pub(super) struct Writer(Option<JoinHandle<Result<(), Error>>>);
-
-/// How the writer has ended.
-pub(super) enum Ended {
-    Done,
-    Failed(Error),
+pub(super) struct Writer {
+    thread: JoinHandle<Result<(), Error>>,
+    /// Is closed when the thread ends.
+    works: Receiver<()>,
 }
 
 impl Writer {
-    /// Waits until everything that was taken is written.
-    pub(super) fn join(&mut self) -> Ended {
-        match self.0.take().map(JoinHandle::join) {
-            Some(Ok(Err(error))) => Ended::Failed(error),
-            Some(Err(_)) => Ended::Failed(Error::job("the output's thread has panicked")),
-            Some(Ok(Ok(()))) | None => Ended::Done,
+    /// Waits until everything that was taken is written, but at most `longest`: a broker may be away,
+    /// and a command may hang. What is not written then was not confirmed, so senders keep it.
+    pub(super) fn join(self, longest: Duration) -> Result<(), Error> {
+        if self.works.recv_timeout(longest) == Err(RecvTimeoutError::Timeout) {
+            let message = format!("the output has not taken all records within {} s", longest.as_secs());
+            Entry::warning("output", message).hinted("senders keep them, and send them again").write();
+            return Ok(());
         }
+        self.thread.join().unwrap_or_else(|_| Err(Error::job("the output's thread has panicked")))
     }
 }
 
@@ -53,7 +55,9 @@ pub(super) fn start(
         Target::Broker(_) => None,
         target => Some(Stream::open(target)?),
     };
+    let (ends, works) = channel();
     let work = move || {
+        let _ends: Sender<()> = ends;
         let done = match (target, &mut stream) {
             (Target::Broker(broker), _) => publish(&broker, state, intake),
             (_, Some(stream)) => write(stream, state, intake, &reopened),
@@ -68,7 +72,7 @@ pub(super) fn start(
     };
     let thread = thread::Builder::new().name("output".to_owned()).spawn(work);
     let thread = thread.map_err(|e| Error::missing(format!("cannot start a thread: {e}")))?;
-    Ok(Writer(Some(thread)))
+    Ok(Writer { thread, works })
 }
 
 fn write(

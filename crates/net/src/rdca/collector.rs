@@ -205,8 +205,14 @@ impl Collector {
             return false;
         }
         let source = Source { name, key: key.into() };
-        // Numbers of peers that the responder has forgotten do not come back.
         self.peers.retain(|_, peer| peer.source != source);
+        // Numbers of peers that the responder has forgotten do not come back.
+        if self.peers.len() >= 2 * self.responder.senders() + 16 {
+            self.peers.retain(|id, peer| {
+                let is_known = self.responder.sender(PeerNumber(id.0)).is_some();
+                is_known || peer.is_touched || self.sink.mark(*id).is_some()
+            });
+        }
         let run = self.ledger.runs(&source).and_then(|runs| runs.newest()).map_or(0, |(run, _, _)| run);
         self.peers.insert(id, Peer { source, run, has_gone: false, is_touched: false });
         true
@@ -391,3 +397,39 @@ impl Collector {
 
 /// Refused names that wait for the owner.
 const MOST_USURPERS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::time::Duration;
+    use anabranch_secure::datagram::Clear;
+    use anabranch_secure::entropy;
+
+    use super::super::{Sense, sender_config, sink_config};
+    use super::*;
+
+    #[test]
+    fn names_without_end_take_no_memory_without_end() {
+        let (mut now, accepts) = (Instant::ZERO, Accepts { insecure: true, ..Accepts::default() });
+        let config = sink_config(4, 1 << 16);
+        let mut collector = Collector::new(now, config, accepts, Ledger::new(16), entropy).unwrap();
+        let mut out = Vec::new();
+        for number in 0..200 {
+            now += Duration::from_secs(100);
+            let (name, from) = (format!("s{number}").parse().unwrap(), ([127, 0, 0, 1], 1).into());
+            let mut sense = Sense::new(sender_config(1232, 4), Clear, (&name, number), None, entropy);
+            sense.open(now);
+            sense.write(now, 0, b"x").unwrap();
+            collector.handle_timeout(now);
+            for _ in 0..8 {
+                while sense.poll_transmit(now, &mut out) {
+                    collector.handle_datagram(now, from, &out);
+                }
+                while collector.poll_transmit(now, &mut out).is_some() {
+                    sense.handle_datagram(now, &out);
+                }
+            }
+            assert!(collector.take(0).is_some_and(|taken| !taken.items.is_empty()), "{number}");
+        }
+        assert!(collector.peers.len() <= 2 * 4 + 16, "{}", collector.peers.len());
+    }
+}

@@ -1,7 +1,7 @@
 //! The machines over a socket. Each driver is one task and owns nothing: its owner keeps the
 //! machine in a `RefCell`, for reports and reloads.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,12 +44,12 @@ pub async fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 pub type Created = (u64, Bytes);
 
 /// Runs a sender until its stream is closed. Records come from `records`, whose end closes the
-/// stream. `tell` gets the events.
+/// stream. `tell` gets the events. The sink's address in `to` may change at any time.
 ///
 /// # Errors
 /// The kernel provides no timer, or the socket cannot be read.
 pub async fn run_sense<P: Proof>(
-    (socket, to): (&UdpSocket, SocketAddr),
+    (socket, to): (&UdpSocket, &Cell<SocketAddr>),
     clock: &Clock,
     sense: &RefCell<Sense<P>>,
     records: &mut Receiver<Created>,
@@ -61,7 +61,7 @@ pub async fn run_sense<P: Proof>(
     let mut is_closing = false;
     sense.borrow_mut().open(clock.now());
     loop {
-        let turn = feed.turn(clock.now(), &mut sense.borrow_mut(), (socket, to), &mut tell);
+        let turn = feed.turn(clock.now(), &mut sense.borrow_mut(), (socket, to.get()), &mut tell);
         let next = match turn {
             Turn::Until(next) => next,
             Turn::Ended(outcome) => return Ok(outcome),
@@ -72,7 +72,7 @@ pub async fn run_sense<P: Proof>(
                 ready?;
                 for _ in 0..ROUND {
                     match socket.try_recv_from(&mut buffer) {
-                        Ok((n, from)) if is_same(from, to) => {
+                        Ok((n, from)) if is_same(from, to.get()) => {
                             sense.borrow_mut().handle_datagram(clock.now(), &buffer[..n]);
                         }
                         // Of another host.

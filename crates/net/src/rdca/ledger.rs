@@ -1,5 +1,7 @@
 //! What a sink has taken of each sender: the state that makes delivery exact across restarts.
 
+use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -48,15 +50,17 @@ impl Runs {
 pub struct Ledger {
     most: usize,
     senders: BTreeMap<Source, (Runs, u64)>,
+    /// Number of names of each credential.
+    names: BTreeMap<Arc<str>, usize>,
     /// Counts the changes, to find the sender that changed last long ago.
     changes: u64,
 }
 
 impl Ledger {
-    /// An empty ledger for at most `most` senders. Beyond, the sender is forgotten that has been
-    /// silent for longest.
+    /// An empty ledger for at most `most` senders. Beyond, a sender of the credential with most names
+    /// is forgotten: the one that has been silent for longest.
     pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), senders: BTreeMap::new(), changes: 0 }
+        Self { most: most.max(1), senders: BTreeMap::new(), names: BTreeMap::new(), changes: 0 }
     }
 
     /// The number of the next record of a run; 0 if the run is unknown.
@@ -85,10 +89,11 @@ impl Ledger {
     /// Notes that all records of `run` before `next` are delivered or reported. The run becomes the
     /// newest.
     pub fn advance(&mut self, source: &Source, run: u64, next: u64, is_complete: bool) {
-        if self.senders.len() >= self.most && !self.senders.contains_key(source) {
-            let oldest = self.senders.iter().min_by_key(|(_, (_, changed))| *changed);
-            let oldest = oldest.map(|(source, _)| source.clone());
-            oldest.map(|oldest| self.senders.remove(&oldest));
+        if !self.senders.contains_key(source) {
+            if self.senders.len() >= self.most {
+                self.forget_one();
+            }
+            *self.names.entry(Arc::clone(&source.key)).or_default() += 1;
         }
         self.changes += 1;
         let (Runs(runs), changed) = self.senders.entry(source.clone()).or_default();
@@ -99,6 +104,21 @@ impl Ledger {
         runs.push_back(Run { run, next, is_complete });
         if runs.len() > RUNS {
             runs.pop_front();
+        }
+    }
+
+    fn forget_one(&mut self) {
+        let names = |source: &Source| self.names.get(&source.key).copied();
+        let first = |(source, (_, changed)): &(&Source, &(Runs, u64))| (Reverse(names(source)), *changed);
+        let Some(source) = self.senders.iter().min_by_key(first).map(|(source, _)| source.clone()) else {
+            return;
+        };
+        self.senders.remove(&source);
+        if let Entry::Occupied(mut names) = self.names.entry(source.key) {
+            *names.get_mut() -= 1;
+            if *names.get() == 0 {
+                names.remove();
+            }
         }
     }
 
@@ -122,5 +142,17 @@ mod tests {
         assert_eq!(ledger.key_of(&source("").name), Some("01"));
         let next = ["", "01"].map(|key| ledger.runs(&source(key)).unwrap().newest().unwrap().1);
         assert_eq!(next, [5, 6]);
+    }
+
+    #[test]
+    fn a_full_ledger_forgets_a_name_of_the_credential_with_most_names() {
+        let mut ledger = Ledger::new(4);
+        let source = |name: &str, key: &str| Source { name: name.parse().unwrap(), key: key.into() };
+        ledger.advance(&source("oldest", "01"), 1, 1, false);
+        for number in 0..10 {
+            ledger.advance(&source(&format!("n{number}"), "02"), 1, 1, false);
+        }
+        let left: Vec<_> = ledger.iter().map(|(source, _)| source.name.to_string()).collect();
+        assert_eq!(left, ["n7", "n8", "n9", "oldest"]);
     }
 }

@@ -2,8 +2,10 @@
 
 mod peer;
 
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -26,8 +28,12 @@ const MOST_REPLIES: usize = 256;
 const MOST_REFUSALS: usize = 16;
 /// Handshakes with X25519 that one host may request in a second. Over IPv6 a host is a /64.
 const PER_HOST: u32 = 200;
+/// The same for all hosts together: at most about half a processor.
+const PER_SECOND: u32 = 2000;
 /// Number of hosts that are counted; further hosts wait for the next second.
 const HOSTS: usize = 4096;
+/// Names that one public key may use at a time, so that its owner cannot take all places.
+const NAMES: usize = 16;
 /// A silent sender may lose its place to a new one after this time.
 const REPLACEABLE: Duration = Duration::from_secs(60);
 
@@ -128,12 +134,16 @@ pub struct Responder {
     next: u64,
     peers: BTreeMap<PeerNumber, Peer>,
     senders: BTreeMap<(Credential, Name), PeerNumber>,
+    /// Number of senders with each credential.
+    names: BTreeMap<Credential, usize>,
     /// The sessions of all peers by the numbers that this sink has chosen.
     sessions: BTreeMap<u32, PeerNumber>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
     refusals: VecDeque<Refusal>,
     /// Handshakes of each host in the second that began at `counted_since`.
     hosts: BTreeMap<IpAddr, u32>,
+    /// Those of all hosts.
+    handshakes: u32,
     counted_since: Duration,
     counters: ResponderCounters,
 }
@@ -163,10 +173,12 @@ impl Responder {
             next: 0,
             peers: BTreeMap::new(),
             senders: BTreeMap::new(),
+            names: BTreeMap::new(),
             sessions: BTreeMap::new(),
             replies: VecDeque::new(),
             refusals: VecDeque::new(),
             hosts: BTreeMap::new(),
+            handshakes: 0,
             counted_since: now,
             counters: ResponderCounters::default(),
         };
@@ -390,9 +402,10 @@ impl Responder {
     }
 
     /// Refuses a host that has caused too many handshakes with X25519 in this second.
-    fn may_compute(&mut self, now: Duration, from: SocketAddr) -> Result<(), &'static str> {
+    pub(super) fn may_compute(&mut self, now: Duration, from: SocketAddr) -> Result<(), &'static str> {
         if now.saturating_sub(self.counted_since) >= Duration::from_secs(1) {
             self.hosts.clear();
+            self.handshakes = 0;
             self.counted_since = now;
         }
         // At a socket on [::] all IPv4 hosts have addresses in one /64, ::ffff:0:0/96.
@@ -400,12 +413,16 @@ impl Responder {
             IpAddr::V6(ip) => IpAddr::from((ip.to_bits() >> 64 << 64).to_be_bytes()),
             ip @ IpAddr::V4(_) => ip,
         };
-        if self.hosts.len() >= HOSTS && !self.hosts.contains_key(&host) {
-            return Err(TOO_MANY);
+        if self.handshakes >= PER_SECOND || self.hosts.len() >= HOSTS && !self.hosts.contains_key(&host) {
+            return Err(BUSY);
         }
         let count = self.hosts.entry(host).or_default();
         *count = count.saturating_add(1);
-        if *count <= PER_HOST { Ok(()) } else { Err(TOO_MANY) }
+        if *count > PER_HOST {
+            return Err(TOO_MANY);
+        }
+        self.handshakes += 1;
+        Ok(())
     }
 
     fn welcome(&mut self, now: Duration, from: SocketAddr, (theirs, ours): (u32, u32), accepted: Accepted) {
@@ -413,7 +430,8 @@ impl Responder {
         let sender = (credential, name);
         let present = self.senders.get(&sender).copied();
         let Some(number) = present.or_else(|| self.admit(now, sender, from)) else {
-            return self.refuse(from, "no room: --senders is reached");
+            return self
+                .refuse(from, "no room: --max-senders, or the limit of names for its key, is reached");
         };
         let Some(peer) = self.peers.get_mut(&number) else { return };
         let waiting = Waiting { number: ours, run, from, session: Session::new(now, theirs, keys) };
@@ -425,18 +443,27 @@ impl Responder {
         self.reply(from, welcome);
     }
 
-    /// Finds a place for a new sender. If there is none, a sender without a session in use loses
-    /// its place, or the one that has been silent for longest.
+    /// Finds a place for a new sender. If there is none, a sender without a session in use loses its
+    /// place, or else a silent one: of those, one whose credential has most names, and of these, the
+    /// one that has been silent for longest. If the credential has no place left, only its own
+    /// senders can lose one.
     fn admit(&mut self, now: Duration, sender: (Credential, Name), from: SocketAddr) -> Option<PeerNumber> {
-        if self.peers.len() >= self.most {
-            let last = |(_, peer): &(&PeerNumber, &Peer)| (peer.is_proven(), peer.heard);
-            let (number, peer) = self.peers.iter().min_by_key(last)?;
+        let names = |credential: &Credential| self.names.get(credential).copied().unwrap_or(0);
+        let is_crowd = matches!(sender.0, Credential::Known(_)) && names(&sender.0) >= NAMES;
+        if is_crowd || self.peers.len() >= self.most {
+            let is_busy = |peer: &Peer| peer.is_proven() && now.saturating_sub(peer.heard) < REPLACEABLE;
+            let last = |(_, peer): &(&PeerNumber, &Peer)| {
+                (is_busy(peer), peer.is_proven(), Reverse(names(&peer.sender.0)), peer.heard)
+            };
+            let candidates = self.peers.iter().filter(|(_, peer)| !is_crowd || peer.sender.0 == sender.0);
+            let (number, peer) = candidates.min_by_key(last)?;
             let number = *number;
-            if peer.is_proven() && now.saturating_sub(peer.heard) < REPLACEABLE {
+            if is_busy(peer) {
                 return None;
             }
             self.forget(number);
         }
+        *self.names.entry(sender.0).or_default() += 1;
         let number = PeerNumber(self.next);
         self.next += 1;
         self.peers.insert(number, Peer::new(now, sender, from));
@@ -447,6 +474,12 @@ impl Responder {
     fn forget(&mut self, number: PeerNumber) {
         if let Some(peer) = self.peers.remove(&number) {
             self.senders.remove(&peer.sender);
+            if let Entry::Occupied(mut names) = self.names.entry(peer.sender.0) {
+                *names.get_mut() -= 1;
+                if *names.get() == 0 {
+                    names.remove();
+                }
+            }
             peer.numbers().for_each(|number| {
                 self.sessions.remove(&number);
             });
@@ -519,5 +552,7 @@ impl Responder {
 
 /// Why a HELLO is refused that needs X25519.
 const TOO_MANY: &str = "too many handshakes from this host";
+/// Why it is refused if the hosts together have caused too many.
+const BUSY: &str = "too many handshakes in this second; it tries again";
 /// Why a HELLO is refused whose credential is not accepted.
 const STRANGER: &str = "its key is not accepted here";

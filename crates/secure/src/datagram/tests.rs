@@ -433,30 +433,46 @@ fn a_revoked_key_ends_its_sessions() {
     assert_eq!((pair.say(MESSAGE), pair.sink.senders()), (None, 0));
 }
 
+/// Connects the sender `s{number}` and sends a message. Returns whether it arrived.
+fn join(sink: &mut Responder, proof: impl Proof, now: u64, number: u16) -> bool {
+    let (now, name) = (seconds(now), format!("s{number}").parse().unwrap());
+    let (mut sender, mut out, mut plain) = (Initiator::new(proof, &name, 1, entropy), Vec::new(), Vec::new());
+    sender.call(now);
+    while sender.poll_transmit(now, &mut out) {
+        sink.handle(now, address(number), &out, &mut plain);
+        while let Some((_, reply)) = sink.poll_transmit() {
+            sender.handle(now, &reply, &mut plain);
+        }
+    }
+    sender.seal(now, MESSAGE, &mut out).is_ok()
+        && sink.handle(now, address(number), &out, &mut plain).is_some()
+}
+
 /// A full sink gives the place of a silent sender to a new one, but not that of a busy one.
 #[test]
 fn places_are_limited_and_go_to_those_who_speak() {
     let mut sink = Responder::new(Duration::ZERO, accepts(), 3, entropy).unwrap();
-    let (mut out, mut plain) = (Vec::new(), Vec::new());
-    let mut join = |sink: &mut Responder, now: u64, number: u16| {
-        let name = format!("s{number}").parse().unwrap();
-        let mut sender = Initiator::new(Shared(shared()), &name, 1, entropy);
-        sender.call(seconds(now));
-        let mut is_in = false;
-        while sender.poll_transmit(seconds(now), &mut out) {
-            sink.handle(seconds(now), address(number), &out, &mut plain);
-            while let Some((_, reply)) = sink.poll_transmit() {
-                sender.handle(seconds(now), &reply, &mut plain);
-            }
-        }
-        if sender.seal(seconds(now), MESSAGE, &mut out).is_ok() {
-            is_in = sink.handle(seconds(now), address(number), &out, &mut plain).is_some();
-        }
-        is_in
-    };
+    let join = |sink: &mut Responder, now, number| join(sink, Shared(shared()), now, number);
     assert!((0..3).all(|number| join(&mut sink, 0, number)));
     assert!(!join(&mut sink, 59, 3));
     assert!(join(&mut sink, 59, 2) && join(&mut sink, 61, 3) && sink.senders() == 3);
+}
+
+#[test]
+fn one_credential_does_not_take_the_places_of_others() {
+    let known = || Known { own: secret(1), sink: secret(3).public() };
+    let (mut sink, psk) =
+        (Responder::new(Duration::ZERO, accepts(), 20, entropy).unwrap(), || Shared(shared()));
+    assert!((0..16).all(|number| join(&mut sink, known(), 0, number)));
+    assert!(!join(&mut sink, known(), 59, 16), "a public key has 16 names");
+    assert!((20..24).all(|number| join(&mut sink, psk(), 1, number)));
+    // Each of these is silent. The first one replaces a sender of its own key; the second one a
+    // sender of the key with most names.
+    assert!(join(&mut sink, known(), 61, 16) && join(&mut sink, psk(), 61, 24));
+    let names: Vec<_> = (0..100).filter_map(|number| Some(sink.sender(PeerNumber(number))?.1)).collect();
+    let expected: Vec<Name> =
+        (2..16).chain(20..24).chain([16, 24]).map(|number| format!("s{number}").parse().unwrap()).collect();
+    assert_eq!(names, expected);
 }
 
 /// A sink on [::] sees IPv4 hosts under mapped addresses.
@@ -502,4 +518,15 @@ fn one_host_does_not_use_up_the_handshakes_of_others() {
         sink.handle(Duration::ZERO, at("10.0.0.3"), &stranger, &mut Vec::new());
     }
     assert!(welcomes(&mut sink, "10.0.0.3"));
+}
+
+#[test]
+fn all_hosts_together_have_a_limit_of_handshakes() {
+    let mut sink = sink(accepts());
+    let mut count = |now: u64| {
+        let from = |host: u8| SocketAddr::from(([10, 0, 0, host], 1));
+        let may = |host| (0..100).filter(|_| sink.may_compute(seconds(now), from(host)).is_ok()).count();
+        (0..100).map(may).sum::<usize>()
+    };
+    assert_eq!([count(1), count(1), count(2)], [2000, 0, 2000]);
 }

@@ -127,6 +127,21 @@ fn a_command_and_standard_output_take_records_too() {
         assert_eq!(payloads(&lines).into_values().collect::<Vec<_>>(), [["1", "2"]]);
         assert_eq!(lines[2]["event"], "complete");
     }
+    // An output that takes nothing does not keep the sink from ending. The sender keeps the records.
+    for output in [["--pipe", "sleep 1000"], ["--mqtt", "mqtt://127.0.0.1:9/t"]] {
+        let mut daemon = sink(path, &[&["--listen", &home(), "--insecure"], &output[..]].concat());
+        let many = "x".repeat(1000) + "\n";
+        let arguments = ["--insecure", "--name", "a", "--linger", "1 s"];
+        let mut child = sense(path, &daemon.address, &arguments, many.repeat(200).into_bytes());
+        let error = BufReader::new(child.stderr.take().unwrap());
+        error.lines().map_while(Result::ok).find(|line| line.contains("connected")).expect("it connects");
+        std::thread::park_timeout(std::time::Duration::from_millis(500));
+        daemon.signal("-TERM");
+        assert_eq!(daemon.ended().0, Some(0), "{output:?}");
+        daemon.says("the output has not taken all records");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
     // Without a sink, what is not confirmed is reported.
     let mut child =
         sense(path, "127.0.0.1:9", &["--insecure", "--name", "a", "--linger", "1ms"], b"1\n".to_vec());

@@ -1,6 +1,6 @@
 //! Both drivers over sockets of loopback.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
 use anabranch_core::rdca::Outcome;
@@ -22,7 +22,7 @@ fn carried<P: Proof>(proof: P, accepts: Accepts, records: u32) -> Vec<Item> {
         let (sink, own) = (bind(any).await.unwrap(), bind(any).await.unwrap());
         let to = sink.local_addr().unwrap();
         let collector =
-            Collector::new(clock.now(), sink_config(10, 1000), accepts, Ledger::new(10), entropy).unwrap();
+            Collector::new(clock.now(), sink_config(10, 1 << 20), accepts, Ledger::new(10), entropy).unwrap();
         let collector = RefCell::new(collector);
         let (outlet, mut intake) = outlet(1 << 20);
         let name = "probe".parse().unwrap();
@@ -43,8 +43,9 @@ fn carried<P: Proof>(proof: P, accepts: Accepts, records: u32) -> Vec<Item> {
                 intake.stored(taken);
             }
         };
+        let to = Cell::new(to);
         let outcome = tokio::select! {
-            outcome = run_sense((&own, to), &clock, &sense, &mut records_in, |_| {}) => outcome.unwrap(),
+            outcome = run_sense((&own, &to), &clock, &sense, &mut records_in, |_| {}) => outcome.unwrap(),
             end = run_sink(&sink, &clock, &collector, outlet, |_, _| {}) => panic!("the sink ends: {end:?}"),
             () = feed => panic!("it never ends"),
             () = store => panic!("the sink has ended"),

@@ -344,7 +344,7 @@ impl World {
 }
 
 fn collector(now: Instant, keys: Keys, ledger: Ledger) -> Collector {
-    Collector::new(now, sink_config(100, 1000), accepts(keys), ledger, entropy).unwrap()
+    Collector::new(now, sink_config(100, 2 << 20), accepts(keys), ledger, entropy).unwrap()
 }
 
 /// A time of a host's clock as the time of the world.
