@@ -43,8 +43,8 @@ pub struct Arguments {
     name: Option<Name>,
     /// Read records from this file or FIFO [default: standard input].
     ///
-    /// A FIFO does not end when its last writer closes it; a line without a line feed then continues
-    /// with what the next writer writes.
+    /// A FIFO does not end when its last writer closes it; a line without a line feed then
+    /// continues with what the next writer writes.
     #[arg(long, value_name = "PATH")]
     from: Option<PathBuf>,
     /// Where a record ends: at the end of a line, or after as many bytes as the 4 bytes before it

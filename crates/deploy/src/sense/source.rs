@@ -164,8 +164,8 @@ impl Shared {
         loop {
             let is_behind = |ahead: &mut Ahead| ahead.records.len() >= AHEAD && !ahead.has_ended;
             drop(self.taken.wait_while(self.lock(), is_behind));
-            // Waiting takes nothing from the input. What is read is passed on under the lock, so that
-            // nothing is read and lost when the input is closed.
+            // Waiting takes nothing from the input. What is read is passed on under the lock, so
+            // that nothing is read and lost when the input is closed.
             let _ = poll(&mut [PollFd::new(&input, PollFlags::IN)], None);
             let mut ahead = self.lock();
             if ahead.has_ended {

@@ -170,8 +170,8 @@ impl<'b> Session<'b> {
 }
 
 fn connect(broker: &Broker) -> (AsyncClient, EventLoop) {
-    // A broker ends the connection of an older client with the same id. Process numbers are the same
-    // in many containers.
+    // A broker ends the connection of an older client with the same id. Process numbers are the
+    // same in many containers.
     let mut octets = [0; 8];
     let id = match entropy(&mut octets) {
         Ok(()) => u64::from_ne_bytes(octets),

@@ -30,8 +30,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Waits until everything that was taken is written, but at most `longest`: a broker may be away,
-    /// and a command may hang. What is not written then was not confirmed, so senders keep it.
+    /// Waits until everything that was taken is written, but at most `longest`: a broker may be
+    /// away, and a command may hang. What is not written then was not confirmed, so senders keep
+    /// it.
     pub(super) fn join(self, longest: Duration) -> Result<(), Error> {
         if self.works.recv_timeout(longest) == Err(RecvTimeoutError::Timeout) {
             let message = format!("the output has not taken all records within {} s", longest.as_secs());

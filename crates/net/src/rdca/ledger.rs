@@ -57,8 +57,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// An empty ledger for at most `most` senders. Beyond, a sender of the credential with most names
-    /// is forgotten: the one that has been silent for longest.
+    /// An empty ledger for at most `most` senders. Beyond, a sender of the credential with most
+    /// names is forgotten: the one that has been silent for longest.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), senders: BTreeMap::new(), names: BTreeMap::new(), changes: 0 }
     }

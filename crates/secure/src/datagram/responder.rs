@@ -443,10 +443,10 @@ impl Responder {
         self.reply(from, welcome);
     }
 
-    /// Finds a place for a new sender. If there is none, a sender without a session in use loses its
-    /// place, or else a silent one: of those, one whose credential has most names, and of these, the
-    /// one that has been silent for longest. If the credential has no place left, only its own
-    /// senders can lose one.
+    /// Finds a place for a new sender. If there is none, a sender without a session in use loses
+    /// its place, or else a silent one: of those, one whose credential has most names, and of
+    /// these, the one that has been silent for longest. If the credential has no place left, only
+    /// its own senders can lose one.
     fn admit(&mut self, now: Duration, sender: (Credential, Name), from: SocketAddr) -> Option<PeerNumber> {
         let names = |credential: &Credential| self.names.get(credential).copied().unwrap_or(0);
         let is_crowd = matches!(sender.0, Credential::Known(_)) && names(&sender.0) >= NAMES;

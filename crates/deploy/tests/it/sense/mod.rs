@@ -127,7 +127,8 @@ fn a_command_and_standard_output_take_records_too() {
         assert_eq!(payloads(&lines).into_values().collect::<Vec<_>>(), [["1", "2"]]);
         assert_eq!(lines[2]["event"], "complete");
     }
-    // An output that takes nothing does not keep the sink from ending. The sender keeps the records.
+    // An output that takes nothing does not keep the sink from ending. The sender keeps the
+    // records.
     for output in [["--pipe", "exec sleep 8 > /dev/null 2>&1"], ["--mqtt", "mqtt://127.0.0.1:9/t"]] {
         let mut daemon = sink(path, &[&["--listen", &home(), "--insecure"], &output[..]].concat());
         let many = "x".repeat(1000) + "\n";
