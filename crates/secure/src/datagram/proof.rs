@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::session::Keys;
-use super::{HEAD, HELLO_BODY, is_equal, number, pattern};
+use super::{HEAD, is_equal, number, pattern};
 use crate::greeting::{self, Purpose};
 use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::layout::TAG;
@@ -144,7 +144,7 @@ pub(super) fn check_shared<'a>(key: &SharedKey, hello: &'a [u8]) -> Option<(&'a 
     let (claims, tag) = hello.split_at_checked(hello.len().checked_sub(TAG)?)?;
     let [key, _, _] = derived(key);
     let digest = hmac(&key, [claims, &[]]);
-    let greeting = claims.get(HELLO_BODY + ID + NONCE..)?;
+    let greeting = claims.get(super::HELLO_BODY + ID + NONCE..)?;
     is_equal(&digest[..TAG], tag).then_some((greeting, digest))
 }
 
