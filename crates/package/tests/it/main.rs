@@ -118,6 +118,6 @@ fn what_is_missing_is_named() {
     let output = write.arg("--out").arg(folder.path().join("out")).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("anabranch-gateway: No such file or directory"), "{said}");
+    assert!(said.contains("anabranch-cache: No such file or directory"), "{said}");
     assert!(!folder.path().join("out").exists());
 }

@@ -21,13 +21,12 @@ fn rpm_reads_and_installs_the_packages() {
     }
     assert!(query(&lab, "--requires").lines().any(|line| line == "anabranch = 1.2.3-1"));
     assert!(query(&small, "--requires").contains("libc.so.6(GLIBC_2."));
-    assert_eq!(
-        query(&small, "--configfiles"),
-        "/etc/anabranch/cache.toml\n/etc/anabranch/gateway.toml\n/etc/anabranch/node.toml\n"
-    );
+    let services = ["cache", "gateway", "node", "sense", "sink"];
+    let files = services.map(|name| format!("/etc/anabranch/{name}.toml\n"));
+    assert_eq!(query(&small, "--configfiles"), files.concat());
     let scripts = query(&small, "--scripts");
-    for unit in ["anabranch-gateway.service", "anabranch-node.service"] {
-        assert_eq!(scripts.matches(unit).count(), 3, "restarted, stopped, disabled: {scripts}");
+    for unit in services.map(|name| format!("anabranch-{name}.service")) {
+        assert_eq!(scripts.matches(&unit).count(), 3, "restarted, stopped, disabled: {scripts}");
     }
     // Into an empty root: there is no shell for the scripts, and nothing of what is required.
     let folder = tempfile::tempdir().expect("a folder");
