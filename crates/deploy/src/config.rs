@@ -19,17 +19,19 @@ use toml::de::DeValue;
 use crate::error::Error;
 
 /// Commands that accept `--config`, and the programs that consist of one of these commands.
-const CONFIGURABLE: [&str; 10] = [
+const CONFIGURABLE: [&str; 12] = [
     "node",
     "gateway",
     "push",
     "sense",
     "sink",
+    "cache",
     "anabranch-node",
     "anabranch-gateway",
     "anabranch-push",
     "anabranch-sense",
     "anabranch-sink",
+    "anabranch-cache",
 ];
 /// Name of the option for the file.
 const CONFIG: &str = "config";

@@ -7,7 +7,7 @@ use std::process::Command;
 use anabranch_testkit::debian;
 use assert_cmd::prelude::*;
 
-const PROGRAMS: [&str; 3] = ["node", "gateway", "cache"];
+const PROGRAMS: [&str; 5] = ["node", "gateway", "cache", "sense", "sink"];
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
@@ -48,17 +48,23 @@ fn the_example_configurations_are_good() {
         let text = config(program);
         let example = |line: &str| {
             let key = line.strip_prefix("# ")?.split_once(" = ")?.0;
-            key.chars().all(|c| c.is_ascii_lowercase() || c == '-').then(|| line[2..].to_owned())
+            // A sink has one output, and no file of these is here.
+            let is_other = program == "sink" && ["pipe", "mqtt", "psk"].contains(&key);
+            let is_key = key.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+            (is_key && !is_other).then(|| line[2..].to_owned())
         };
         let all: Vec<String> = text.lines().map(|line| example(line).unwrap_or(line.to_owned())).collect();
         assert_ne!(all.join("\n"), text.trim_end());
         for text in [text, all.join("\n")] {
             let here = text.replace("/etc/anabranch/release.pub", "release.pub");
             fs::write(folder.path().join("c.toml"), here).expect("a file");
-            // The test's keys replace those of the configuration. A cache has none.
-            let keys = ["--key", "me.key", "--senders", "me.pub"];
-            let keys = if program == "cache" { &[][..] } else { &keys };
-            let check = [&[program, "--check", "--config", "c.toml"], keys].concat();
+            // The test's keys and names replace those of the configuration. A cache has none.
+            let keys: &[&str] = match program {
+                "cache" => &[],
+                "sense" => &["--key", "me.key", "--sink-key", "me.pub", "--to", "::1", "--from", "c.toml"],
+                _ => &["--key", "me.key", "--senders", "me.pub"],
+            };
+            let check = [&[program, "--check", "--config", "c.toml"][..], keys].concat();
             anabranch(folder.path(), &check).assert().success();
         }
     }
