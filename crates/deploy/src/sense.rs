@@ -23,7 +23,7 @@ use crate::metrics::{Kind, Metrics, Page};
 use crate::output;
 use crate::service::{self, Signals, Stop};
 
-/// How often the sink's name is resolved again while there is no session.
+/// How often the sink's name is resolved again while the sink does not answer.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Options of `sense`.
@@ -87,6 +87,8 @@ struct Report {
     records: u64,
     confirmed: u64,
     too_long: u64,
+    /// Bytes after the last record that were read before the end of the program.
+    unfinished_bytes: u64,
     repeated_packets: u32,
 }
 
@@ -139,9 +141,21 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let health = || Ok(());
         let at = Cell::new(to);
         let follow = async {
+            let mut is_told = false;
             loop {
                 tokio::time::sleep(SILENCE).await;
-                if !sense.borrow().is_connected() {
+                let is_silent = |at| clock.now().saturating_since(at) >= Duration::from_secs(10);
+                let is_lost = {
+                    let machine = sense.borrow();
+                    !machine.is_connected() || machine.silent_since().is_some_and(is_silent)
+                };
+                if is_lost && !is_told {
+                    let hint = "check that the sink runs, that it accepts this sender's key, and --sink-key";
+                    let message = format!("no answer from {}; records wait", at.get());
+                    Entry::warning("no answer", message).hinted(hint).write();
+                }
+                is_told = is_lost;
+                if is_lost {
                     let found = arguments.to.resolve_again(SINK_PORT, at.get()).await;
                     if at.replace(found) != found {
                         Entry::info("sink moved", format!("{} is now {found}", arguments.to.text())).write();
@@ -182,6 +196,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
             records: source.read(),
             confirmed: unconfirmed.start,
             too_long: source.too_long(),
+            unfinished_bytes: source.unfinished(),
             repeated_packets: machine.info().counters.repeated,
         };
         verdict(&report, arguments.json, outcome, stop, source.failure())
@@ -218,6 +233,10 @@ fn verdict(
     if *too_long > 0 {
         return Err(Error::job(format!("{too_long} records are given up: too long"))
             .with_hint("raise --queue or --datagram; a record has at most 65,525 bytes"));
+    }
+    if report.unfinished_bytes > 0 {
+        let octets = report.unfinished_bytes;
+        return Err(Error::job(format!("{octets} bytes of a record whose end was not read are given up")));
     }
     stop.map_or(Ok(()), Stop::verdict)
 }

@@ -177,7 +177,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let failed = |e| Error::job(format!("cannot read the socket: {e}"));
         let outcome = tokio::select! {
             end = run_sink(&socket, &clock, &collector, outlet, each) => end.map_err(failed),
-            failure = gave_up => failure.map_or(Ok(()), Err),
+            _ = gave_up => Ok(()),
             () = report => Ok(()),
             () = hangup.each(reload) => Ok(()),
             () = metrics.serve(page, health) => Ok(()),

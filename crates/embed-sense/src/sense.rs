@@ -204,6 +204,11 @@ impl<P: Proof> Sense<P> {
         self.handle_events();
     }
 
+    /// Since when the sink has not answered, if there is a session; `None` if it owes no answer.
+    pub fn silent_since(&self) -> Option<Instant> {
+        self.initiator.silent_since().map(|at| Instant::from_nanos(at.as_nanos() as u64))
+    }
+
     /// Whether there is a session with the sink.
     pub const fn is_connected(&self) -> bool {
         self.is_connected

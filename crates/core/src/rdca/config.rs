@@ -421,7 +421,7 @@ pub struct SinkConfig {
     /// 1.5 MB.
     pub held_packets: usize,
     /// Largest number of bytes of these packets and of incomplete data: packets may take half of
-    /// it. Later packets are requested again; incomplete data without room is lost.
+    /// it. Packets without room are requested again.
     pub held_bytes: usize,
     /// Largest number of packets held out of order for one sender; later packets are dropped and
     /// requested again.

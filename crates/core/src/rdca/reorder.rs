@@ -55,9 +55,14 @@ impl Pool {
         Self { held: Vec::new(), free: NONE, used: 0, most, bytes: 0, most_bytes }
     }
 
+    /// Whether there is room for so many bytes of incomplete data.
+    pub(super) const fn has_room(&self, bytes: usize) -> bool {
+        bytes <= self.most_bytes.saturating_sub(self.bytes)
+    }
+
     /// Counts bytes of incomplete data. Returns `false` if there is no room for them.
     pub(super) fn reserve(&mut self, bytes: usize) -> bool {
-        let is_room = bytes <= self.most_bytes.saturating_sub(self.bytes);
+        let is_room = self.has_room(bytes);
         if is_room {
             self.bytes += bytes;
         }

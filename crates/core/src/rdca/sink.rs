@@ -7,7 +7,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use anabranch_wire::rdca::{
-    Data, Expected, Header, Message, Refuse, RefuseReason, Reply, Request, StreamId, TimeStamp, VERSION,
+    Data, Expected, Header, Message, Piece, Refuse, RefuseReason, Reply, Request, StreamId, TimeStamp,
+    VERSION,
 };
 use bytes::Bytes;
 
@@ -125,24 +126,30 @@ impl Sink {
             }
             return;
         };
+        if let Message::Data(data) = message
+            && !self.make_room(now, slot, data)
+        {
+            self.counters.no_room += 1;
+            return self.attend(now, slot);
+        }
         let Some(Peer { stream: Some(stream), heard, .. }) = &mut self.peers[slot] else { return };
         *heard = now;
         match message {
             Message::Data(data) => {
                 let placed = stream.handle_data(now, &self.config, &mut self.pool, &mut self.crowd, data);
                 self.count(placed);
-                self.deliver(slot, matches!(placed, Placed::Next).then_some(data));
+                self.deliver(now, slot, matches!(placed, Placed::Next).then_some(data));
             }
             Message::Probe(probe) => {
                 stream.handle_probe(now, &mut self.pool, probe);
-                self.deliver(slot, None);
+                self.deliver(now, slot, None);
             }
             Message::Gone(gone) => {
                 if let Some(range) = stream.handle_gone(&mut self.pool, gone.ranges.as_slice()) {
                     let range = stream.pieces.gone(&mut self.pool, range);
                     self.events.push_back(SinkEvent::Gone { peer, range });
                 }
-                self.deliver(slot, None);
+                self.deliver(now, slot, None);
             }
             // Only a reset remains.
             _ => self.end(slot, StreamEnd::Reset),
@@ -372,9 +379,36 @@ impl Sink {
         }
     }
 
+    /// Finds room for the next piece of incomplete data. Without room a stream whose own data has
+    /// stalled is forgotten; its sender is told so and begins another one with what is not
+    /// confirmed. Returns `false` if there is none: then the packet is requested again.
+    fn make_room(&mut self, now: Instant, slot: usize, data: &Data) -> bool {
+        let octets = data.payload.len();
+        loop {
+            let Some(Peer { stream: Some(stream), .. }) = &self.peers[slot] else { return true };
+            let is_kept = matches!(data.piece, Piece::First | Piece::Middle);
+            if !is_kept || data.seq != stream.packets.next() || self.pool.has_room(octets) {
+                return true;
+            }
+            let since = |(other, peer): (usize, &Option<Peer>)| {
+                let since = peer.as_ref()?.stream.as_ref()?.pieces.stalled_since()?;
+                (other != slot && now.saturating_since(since) >= STALLED).then_some((since, other))
+            };
+            if let Some((_, stalled)) = self.peers.iter().enumerate().filter_map(since).min() {
+                self.end(stalled, StreamEnd::Idle);
+                self.forget(stalled);
+                continue;
+            }
+            let Some(Peer { stream: Some(stream), heard, .. }) = &mut self.peers[slot] else { return true };
+            *heard = now;
+            stream.packets.extend(data.seq + 1, now + NO_ROOM, &self.pool);
+            return false;
+        }
+    }
+
     /// Delivers packets that are in order, and detects the end of the stream. `data` is the packet
     /// just received if it is the next in order.
-    fn deliver(&mut self, slot: usize, data: Option<&Data>) {
+    fn deliver(&mut self, now: Instant, slot: usize, data: Option<&Data>) {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
         let (peer, events) = (*id, &mut self.events);
         let next = data.map(|data| Ready::Packet(data.seq, data.piece, data.payload.clone()));
@@ -382,7 +416,7 @@ impl Sink {
         let mut next = next;
         while let Some(ready) = next.take().or_else(|| stream.packets.pop(pool)) {
             let (gone, whole) = match ready {
-                Ready::Packet(seq, piece, payload) => stream.pieces.take(pool, seq, piece, payload),
+                Ready::Packet(seq, piece, payload) => stream.pieces.take(now, pool, (seq, piece, payload)),
                 Ready::Gone(range) => (Some(stream.pieces.gone(pool, range)), None),
             };
             events.extend(gone.map(|range| SinkEvent::Gone { peer, range }));
@@ -458,5 +492,9 @@ impl Sink {
 
 /// Least time between two computations of the shares; bounds the work, which covers all senders.
 const LEAST_GUARD: Duration = Duration::from_millis(100);
+/// Incomplete data may lose its room if no piece of it has come for this time.
+const STALLED: Duration = Duration::from_secs(5);
+/// When a packet is requested again that has found no room.
+const NO_ROOM: Duration = Duration::from_millis(500);
 /// Largest number of waiting answers to unknown senders.
 const MOST_ANSWERS: usize = 64;

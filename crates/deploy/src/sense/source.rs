@@ -4,15 +4,18 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anabranch_net::rdca::{Created, unix_millis};
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -21,6 +24,8 @@ use crate::log::Entry;
 
 /// Records read ahead; one reading may add more.
 const AHEAD: usize = 8;
+/// How long the end of the input waits for a reading that is under way.
+const READ: Duration = Duration::from_millis(100);
 /// Bytes of one reading.
 const READING: usize = 4096;
 
@@ -42,7 +47,11 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
 /// came between an end and the next opening would be lost.
 fn open(path: &Path) -> Result<File, Error> {
     let is_fifo = path.metadata().map(|meta| meta.file_type().is_fifo());
-    let opened = is_fifo.and_then(|is_fifo| File::options().read(true).write(is_fifo).open(path));
+    let opened = is_fifo.and_then(|is_fifo| {
+        // Another reader of the FIFO may take what this one has waited for.
+        let flags = if is_fifo { OFlags::NONBLOCK.bits() } else { 0 };
+        File::options().read(true).write(is_fifo).custom_flags(flags.cast_signed()).open(path)
+    });
     opened.map_err(|e| {
         Error::unreadable(path, &e)
             .with_hint("--from takes a file, or a FIFO that this user can read and write")
@@ -55,11 +64,14 @@ struct Shared {
     ahead: Mutex<Ahead>,
     /// The task has taken records, or the input is closed.
     taken: Condvar,
+    /// A reading is over.
+    passed: Condvar,
     /// There are records, or there is an end.
     added: Notify,
     /// Records read, without those that are too long.
     read: AtomicU64,
     too_long: AtomicU64,
+    unfinished: AtomicU64,
     failure: Mutex<Option<Error>>,
 }
 
@@ -68,6 +80,8 @@ struct Ahead {
     cutter: Cutter,
     records: VecDeque<Created>,
     has_ended: bool,
+    /// Whether a reading is under way, which another reader of the same pipe may hold up.
+    is_reading: bool,
 }
 
 /// The input, read by a thread, because reading standard input cannot be interrupted.
@@ -118,11 +132,12 @@ impl Source {
 
     /// Reads no more. What was read is still sent.
     pub(super) fn close(&self) {
-        let unfinished = self.shared.end();
-        if unfinished > 0 {
-            let message = format!("{unfinished} bytes of a record whose end was not read are given up");
-            Entry::warning("unfinished", message).write();
-        }
+        self.shared.unfinished.store(self.shared.end(), Ordering::Relaxed);
+    }
+
+    /// Number of bytes after the last record, if the input was closed before its end.
+    pub(super) fn unfinished(&self) -> u64 {
+        self.shared.unfinished.load(Ordering::Relaxed)
     }
 
     /// Number of records read, without those that are too long.
@@ -143,13 +158,28 @@ impl Source {
 
 impl Shared {
     fn new(framing: Framing, longest: usize) -> Self {
-        let cutter = Cutter { framing, longest, head: Vec::new(), left: None, length: 0, record: Vec::new() };
+        let cutter = Cutter {
+            framing,
+            longest,
+            head: Vec::new(),
+            left: None,
+            is_skipped: false,
+            length: 0,
+            record: Vec::new(),
+        };
         Self {
-            ahead: Mutex::new(Ahead { cutter, records: VecDeque::new(), has_ended: false }),
+            ahead: Mutex::new(Ahead {
+                cutter,
+                records: VecDeque::new(),
+                has_ended: false,
+                is_reading: false,
+            }),
             taken: Condvar::new(),
+            passed: Condvar::new(),
             added: Notify::new(),
             read: AtomicU64::new(0),
             too_long: AtomicU64::new(0),
+            unfinished: AtomicU64::new(0),
             failure: Mutex::new(None),
         }
     }
@@ -164,14 +194,24 @@ impl Shared {
         loop {
             let is_behind = |ahead: &mut Ahead| ahead.records.len() >= AHEAD && !ahead.has_ended;
             drop(self.taken.wait_while(self.lock(), is_behind));
-            // Waiting takes nothing from the input. What is read is passed on under the lock, so
-            // that nothing is read and lost when the input is closed.
-            let _ = poll(&mut [PollFd::new(&input, PollFlags::IN)], None);
-            let mut ahead = self.lock();
-            if ahead.has_ended {
-                return Ok(());
+            // Waiting takes nothing from the input, so that nothing is read and lost when the input
+            // is closed.
+            match poll(&mut [PollFd::new(&input, PollFlags::IN)], None) {
+                Err(Errno::INTR) => continue,
+                waited => waited?,
+            };
+            {
+                let mut ahead = self.lock();
+                if ahead.has_ended {
+                    return Ok(());
+                }
+                ahead.is_reading = true;
             }
-            let count = match input.read(&mut buffer) {
+            let count = input.read(&mut buffer);
+            let mut ahead = self.lock();
+            ahead.is_reading = false;
+            self.passed.notify_one();
+            let count = match count {
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
                     continue;
                 }
@@ -226,6 +266,8 @@ impl Shared {
     fn end(&self) -> u64 {
         let mut ahead = self.lock();
         let is_first = !std::mem::replace(&mut ahead.has_ended, true);
+        let passed = self.passed.wait_timeout_while(ahead, READ, |ahead| ahead.is_reading);
+        ahead = passed.unwrap_or_else(PoisonError::into_inner).0;
         self.taken.notify_one();
         self.added.notify_one();
         if is_first { ahead.cutter.begun() } else { 0 }
@@ -244,6 +286,8 @@ struct Cutter {
     head: Vec<u8>,
     /// Bytes of the record that follow, with [`Framing::Length`] and after the length.
     left: Option<u64>,
+    /// Whether the record is too long, and this is said already.
+    is_skipped: bool,
     /// Length of the incomplete record, and at most the `longest` first bytes of it.
     length: u64,
     record: Vec<u8>,
@@ -279,7 +323,12 @@ impl Cutter {
                     octets = rest;
                     let Ok(length) = <[u8; 4]>::try_from(self.head.as_slice()) else { return };
                     self.head.clear();
-                    self.left = Some(u32::from_be_bytes(length).into());
+                    let length = u32::from_be_bytes(length).into();
+                    self.left = Some(length);
+                    self.is_skipped = length > self.longest as u64;
+                    if self.is_skipped {
+                        give(Err(length));
+                    }
                 }
             },
         }
@@ -310,7 +359,11 @@ impl Cutter {
     }
 
     fn complete(&mut self, give: &mut impl FnMut(Cut)) {
+        let is_skipped = std::mem::take(&mut self.is_skipped);
         let (length, record) = (std::mem::take(&mut self.length), std::mem::take(&mut self.record));
+        if is_skipped {
+            return;
+        }
         give(if length > self.longest as u64 { Err(length) } else { Ok(record) });
     }
 }
@@ -385,5 +438,30 @@ mod tests {
             let after = std::iter::from_fn(next).count() as u64;
             assert_eq!((before + after, source.read()), (read, read));
         }
+    }
+
+    #[test]
+    fn readers_of_one_fifo_do_not_hold_each_other_up() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let runtime = service::runtime().unwrap();
+        let _entered = runtime.enter();
+        let mut all: Vec<_> =
+            (0..4).map(|_| Source::start(Some(&path), Framing::Lines, 100).unwrap()).collect();
+        // Each line wakes all four, and one of them reads it.
+        let mut fifo = File::options().write(true).open(&path).unwrap();
+        for _ in 0..50 {
+            std::io::Write::write_all(&mut fifo, b"x\n").unwrap();
+            thread::yield_now();
+        }
+        let mut count = 0;
+        while count < 50 {
+            for (_, records) in &mut all {
+                runtime.block_on(async { tokio::task::yield_now().await });
+                count += u32::from(records.try_recv().is_ok());
+            }
+        }
+        all.iter().for_each(|(source, _)| source.close());
     }
 }

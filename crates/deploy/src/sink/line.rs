@@ -55,6 +55,12 @@ const fn word(why: Why) -> &'static str {
     }
 }
 
+/// Whether an incomplete line may be one of ours.
+pub(super) fn is_begun(line: &[u8]) -> bool {
+    let begin = b"{\"sender\":";
+    line.starts_with(begin) || begin.starts_with(line)
+}
+
 /// Appends the line of an item.
 pub(super) fn write(item: &Item, out: &mut Vec<u8>) {
     let mut line = Line {

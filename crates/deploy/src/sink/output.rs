@@ -44,13 +44,13 @@ impl Writer {
 }
 
 /// Starts to write. `reopened` says that the output may have been moved, and `give_up` learns that
-/// the writer has failed.
+/// the writer has failed; [`Writer::join`] returns why.
 pub(super) fn start(
     target: Target,
     state: State,
     intake: Intake,
     reopened: Receiver<()>,
-    give_up: oneshot::Sender<Error>,
+    give_up: oneshot::Sender<()>,
 ) -> Result<Writer, Error> {
     let mut stream = match &target {
         Target::Broker(_) => None,
@@ -65,11 +65,11 @@ pub(super) fn start(
             (_, None) => Ok(()),
         };
         let done = done.and_then(|()| stream.map_or(Ok(()), Stream::close));
-        match done {
-            Ok(()) => Ok(()),
-            // If the sink still runs, it reports the error; else the one who joins does.
-            Err(error) => give_up.send(error).map_or_else(Err, Ok),
+        if done.is_err() {
+            // A sink that has ended meanwhile needs no notice.
+            let _ = give_up.send(());
         }
+        done
     };
     let thread = thread::Builder::new().name("output".to_owned()).spawn(work);
     let thread = thread.map_err(|e| Error::missing(format!("cannot start a thread: {e}")))?;

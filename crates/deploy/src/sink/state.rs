@@ -197,7 +197,8 @@ fn read_snapshot(path: &Path, ledger: &mut Ledger) -> Result<Option<Noted>, Erro
     Ok(Some(noted))
 }
 
-/// Reads the lines from the byte `from` on, and cuts an incomplete last line. Returns the length.
+/// Reads the lines from the byte `from` on, and cuts an incomplete last line. One of another
+/// program gets a line feed instead. Returns the length.
 fn replay(file: &mut File, from: u64, ledger: &mut Ledger) -> io::Result<u64> {
     let from = if from > file.metadata()?.len() { 0 } else { from };
     let mut end = file.seek(SeekFrom::Start(from))?;
@@ -214,6 +215,10 @@ fn replay(file: &mut File, from: u64, ledger: &mut Ledger) -> io::Result<u64> {
         }
         end += text.len() as u64;
         text.clear();
+    }
+    if !text.is_empty() && !line::is_begun(&text) {
+        file.write_all(b"\n")?;
+        end += text.len() as u64 + 1;
     }
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))
@@ -314,6 +319,25 @@ mod tests {
                 .unwrap();
             assert!(open().unwrap_err().to_string().contains("sink-2.state:2: damaged"));
             std::fs::remove_file(folder.path().join("sink-2.state")).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_last_line_of_another_program_is_kept() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("out");
+        for (before, after) in [
+            ("keep this", "keep this\n"),
+            ("line\n{\"a\":1", "line\n{\"a\":1\n"),
+            ("x\n{\"sender\":\"a", "x\n"),
+        ] {
+            std::fs::write(&path, before).unwrap();
+            let mut file = open(&path).unwrap();
+            let length = replay(&mut file, 0, &mut Ledger::new(10)).unwrap();
+            assert_eq!(
+                (std::fs::read_to_string(&path).unwrap().as_str(), length),
+                (after, after.len() as u64)
+            );
         }
     }
 }

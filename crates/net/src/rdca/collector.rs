@@ -108,6 +108,7 @@ struct Peer {
     /// Whether packets were given up after the last record.
     has_gone: bool,
     is_touched: bool,
+    is_forgotten: bool,
 }
 
 /// The sink of all senders. Order of calls: any `handle_*` and commands, then
@@ -161,6 +162,7 @@ impl Collector {
     /// Replaces the accepted senders.
     pub fn accept(&mut self, accepts: Accepts) {
         self.responder.accept(accepts);
+        self.part();
     }
 
     /// While the output is behind, packets are dropped, and their senders keep them; other messages
@@ -177,19 +179,40 @@ impl Collector {
     /// Handles a datagram.
     pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         let at = since_start(now);
-        let Some(received) = self.responder.handle(at, from, datagram, &mut self.plain) else { return };
+        let received = self.responder.handle(at, from, datagram, &mut self.plain);
+        self.part();
+        let Some(received) = received else { return };
         let id = PeerId(received.peer.0);
         if !self.peers.contains_key(&id) && !self.meet(id, received.peer, from) {
             return;
         }
-        self.note_run(id, received.run);
-        let is_data = matches!(self.plain.first().map(|first| first >> 4), Some(0x3 | 0xb..=0xd));
-        if self.is_full && is_data {
+        if self.is_full && !self.is_question() {
             self.counters.held_back += 1;
             return;
         }
+        if !self.is_full {
+            self.note_run(id, received.run);
+        }
         self.sink.handle_datagram(now, id, &Bytes::copy_from_slice(&self.plain));
         self.handle_events();
+    }
+
+    /// Whether the message asks for an answer and makes no item: a REQUEST or a PROBE.
+    fn is_question(&self) -> bool {
+        matches!(self.plain.first().map(|first| first >> 4), Some(0x1 | 0x7))
+    }
+
+    /// Ends the streams of senders that have lost their places.
+    fn part(&mut self) {
+        while let Some(number) = self.responder.poll_forgotten() {
+            let id = PeerId(number.0);
+            if let Some(peer) = self.peers.get_mut(&id) {
+                peer.is_forgotten = true;
+            }
+            self.sink.abort(id);
+            self.handle_events();
+            self.peers.remove(&id);
+        }
     }
 
     /// Adds a sender. Returns `false` if its name belongs to another credential: no sender may
@@ -205,16 +228,8 @@ impl Collector {
             return false;
         }
         let source = Source { name, key: key.into() };
-        self.peers.retain(|_, peer| peer.source != source);
-        // Numbers of peers that the responder has forgotten do not come back.
-        if self.peers.len() >= 2 * self.responder.senders() + 16 {
-            self.peers.retain(|id, peer| {
-                let is_known = self.responder.sender(PeerNumber(id.0)).is_some();
-                is_known || peer.is_touched || self.sink.mark(*id).is_some()
-            });
-        }
         let run = self.ledger.runs(&source).and_then(|runs| runs.newest()).map_or(0, |(run, _, _)| run);
-        self.peers.insert(id, Peer { source, run, has_gone: false, is_touched: false });
+        self.peers.insert(id, Peer { source, run, has_gone: false, is_touched: false, is_forgotten: false });
         true
     }
 
@@ -301,6 +316,7 @@ impl Collector {
     fn handle_end(&mut self, id: PeerId, end: StreamEnd) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let why = match end {
+            _ if peer.is_forgotten => Why::Silent,
             StreamEnd::Complete if peer.has_gone => Why::Incomplete,
             StreamEnd::Complete => Why::Complete,
             StreamEnd::Reset | StreamEnd::Aborted => Why::Aborted,
@@ -414,7 +430,7 @@ mod tests {
         let mut collector = Collector::new(now, config, accepts, Ledger::new(16), entropy).unwrap();
         let mut out = Vec::new();
         for number in 0..200 {
-            now += Duration::from_secs(100);
+            now += Duration::from_secs(61);
             let (name, from) = (format!("s{number}").parse().unwrap(), ([127, 0, 0, 1], 1).into());
             let mut sense = Sense::new(sender_config(1232, 4), Clear, (&name, number), None, entropy);
             sense.open(now);
@@ -430,6 +446,104 @@ mod tests {
             }
             assert!(collector.take(0).is_some_and(|taken| !taken.items.is_empty()), "{number}");
         }
-        assert!(collector.peers.len() <= 2 * 4 + 16, "{}", collector.peers.len());
+        assert!(collector.peers.len() <= 4, "{}", collector.peers.len());
+    }
+
+    /// A sender in memory and what it needs to talk to a collector.
+    struct Pair {
+        sense: Sense<Clear>,
+        from: SocketAddr,
+        now: Instant,
+    }
+
+    impl Pair {
+        fn new(number: u16, now: Instant) -> Self {
+            let name = format!("s{number}").parse().unwrap();
+            let config = sender_config(1232, 1024);
+            let mut sense = Sense::new(config, Clear, (&name, number.into()), None, entropy);
+            sense.open(now);
+            Self { sense, from: ([127, 0, 0, 1], 1 + number).into(), now }
+        }
+
+        /// Lets this time pass. Datagrams that `lose` says are lost.
+        fn run(&mut self, collector: &mut Collector, ms: u64, lose: impl Fn(&[u8]) -> bool) -> Vec<Item> {
+            let (mut out, mut items) = (Vec::new(), Vec::new());
+            for _ in 0..ms / 5 {
+                self.now += Duration::from_millis(5);
+                if self.sense.next_timeout().is_some_and(|at| at <= self.now) {
+                    self.sense.handle_timeout(self.now);
+                }
+                collector.handle_timeout(self.now);
+                while self.sense.poll_transmit(self.now, &mut out) {
+                    if !lose(&out) {
+                        collector.handle_datagram(self.now, self.from, &out);
+                    }
+                }
+                while let Some(to) = collector.poll_transmit(self.now, &mut out) {
+                    if to == self.from {
+                        self.sense.handle_datagram(self.now, &out);
+                    }
+                }
+                if let Some(taken) = collector.take(0) {
+                    taken.marks.iter().for_each(|mark| collector.stored(self.now, *mark));
+                    items.extend(taken.items);
+                }
+            }
+            items
+        }
+    }
+
+    fn collector(memory: usize) -> Collector {
+        let accepts = Accepts { insecure: true, ..Accepts::default() };
+        Collector::new(Instant::ZERO, sink_config(4, memory), accepts, Ledger::new(16), entropy).unwrap()
+    }
+
+    /// Incomplete records fill the memory. What the sink drops it must not confirm.
+    #[test]
+    fn stalled_records_make_room_and_no_record_is_confirmed_and_lost() {
+        let mut collector = collector(50_000);
+        let mut hog = Pair::new(1, Instant::ZERO);
+        hog.sense.write(Instant::ZERO, 0, &[1; 50_500]).unwrap();
+        // Its last piece, which is shorter, does not arrive.
+        let is_last = |datagram: &[u8]| (200..1100).contains(&datagram.len());
+        assert_eq!(hog.run(&mut collector, 3000, is_last), []);
+        let mut honest = Pair::new(2, hog.now);
+        honest.sense.write(honest.now, 0, &[2; 3000]).unwrap();
+        honest.sense.close(honest.now);
+        let items = honest.run(&mut collector, 10_000, |_| false);
+        let is_record =
+            |item: &&Item| matches!(&item.what, What::Record { payload, .. } if payload.len() == 3000);
+        assert_eq!(items.iter().filter(is_record).count(), 1, "{items:?}");
+        assert!(!items.iter().any(|item| matches!(item.what, What::Lost { .. })), "{items:?}");
+        assert_eq!(honest.sense.unconfirmed(), 1..1);
+        // The stalled record arrives once its sender can.
+        hog.now = honest.now;
+        let items = hog.run(&mut collector, 20_000, |_| false);
+        assert!(items.iter().any(|item| matches!(item.what, What::Record { .. })), "{items:?}");
+    }
+
+    #[test]
+    fn a_sink_whose_output_is_away_takes_nothing_that_makes_items() {
+        let mut collector = collector(1 << 20);
+        Pair::new(1, Instant::ZERO).run(&mut collector, 100, |_| false);
+        collector.set_full(true);
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        for number in 0..50 {
+            let mut pair = Pair::new(1, now);
+            pair.sense = Sense::new(
+                sender_config(1232, 4),
+                Clear,
+                (&"s1".parse().unwrap(), 100 + number),
+                None,
+                entropy,
+            );
+            pair.sense.open(now);
+            pair.sense.write(now, 0, b"x").unwrap();
+            assert_eq!(pair.run(&mut collector, 50, |_| false), []);
+            pair.sense.abort();
+            assert_eq!(pair.run(&mut collector, 50, |_| false), []);
+            now = pair.now;
+        }
+        assert!(collector.counters().0.held_back > 0);
     }
 }

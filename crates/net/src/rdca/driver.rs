@@ -206,11 +206,11 @@ impl Intake {
     }
 
     fn more(&mut self, mut all: Taken) -> Taken {
-        let mut octets = weight(&all.items);
+        let mut octets = weight(&all);
         while octets < BATCH
             && let Ok(more) = self.taken.try_recv()
         {
-            octets += weight(&more.items);
+            octets += weight(&more);
             all.items.extend(more.items);
             all.marks.extend(more.marks);
         }
@@ -219,7 +219,7 @@ impl Intake {
 
     /// Reports that the output has all items of `taken`, and the state their numbers.
     pub fn stored(&self, taken: Taken) {
-        self.backlog.fetch_sub(weight(&taken.items), Ordering::Relaxed);
+        self.backlog.fetch_sub(weight(&taken), Ordering::Relaxed);
         // A sink that has ended confirms nothing any more; the sender repeats.
         let _ = self.stored.send(taken.marks);
     }
@@ -228,13 +228,14 @@ impl Intake {
 /// Bytes that the output handles at once.
 const BATCH: usize = 1 << 20;
 
-/// Bytes that items occupy, roughly.
-fn weight(items: &[Item]) -> usize {
+/// Bytes that items and marks occupy, roughly.
+fn weight(taken: &Taken) -> usize {
     let of = |item: &Item| match &item.what {
         What::Record { payload, .. } => payload.len(),
         What::Lost { .. } | What::Ended(_) => 0,
     };
-    items.iter().map(|item| size_of::<Item>() + of(item)).sum()
+    let items = taken.items.iter().map(|item| size_of::<Item>() + of(item)).sum::<usize>();
+    items + taken.marks.len() * size_of::<Mark>()
 }
 
 /// Runs a sink until its output ends. `each` is called after each round, for reports.
@@ -261,7 +262,7 @@ pub async fn run_sink(
                 let _ = socket.try_send_to(&out, to);
             }
             if let Some(taken) = machine.take(unix_millis()) {
-                outlet.backlog.fetch_add(weight(&taken.items), Ordering::Relaxed);
+                outlet.backlog.fetch_add(weight(&taken), Ordering::Relaxed);
                 if outlet.taken.send(taken).is_err() {
                     return Ok(());
                 }

@@ -14,6 +14,8 @@ use crate::small::Entropy;
 /// Time until a HELLO is repeated; it doubles up to [`LONGEST_WAIT`].
 const WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
+/// Pause after a failure of the source of entropy.
+const NO_ENTROPY: Duration = Duration::from_secs(1);
 /// Time without an answer after which the sender begins a handshake, and least time between two.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Least time between two handshakes that an unauthenticated UNKNOWN causes.
@@ -73,6 +75,8 @@ pub struct Initiator<P: Proof> {
     /// The HELLO of `calling`.
     hello: Vec<u8>,
     called: Option<Duration>,
+    /// When to call again after there was no entropy.
+    again: Option<Duration>,
     /// When the first message since the last answer was sent.
     silent_since: Option<Duration>,
     response: Option<[u8; CHALLENGE]>,
@@ -96,11 +100,17 @@ impl<P: Proof> Initiator<P> {
             calling: None,
             hello: Vec::with_capacity(Self::LONGEST_HELLO),
             called: None,
+            again: None,
             silent_since: None,
             response: None,
             confirms: false,
             counters: InitiatorCounters::default(),
         }
+    }
+
+    /// Since when the sink has not answered a message.
+    pub const fn silent_since(&self) -> Option<Duration> {
+        self.silent_since
     }
 
     /// Whether messages can be sealed.
@@ -118,13 +128,14 @@ impl<P: Proof> Initiator<P> {
         if self.calling.is_some() {
             return;
         }
-        self.called = Some(now);
+        (self.called, self.again) = (Some(now), Some(now + NO_ENTROPY));
         let mut octets = [0; 4];
         if (self.entropy)(&mut octets).is_err() {
             return;
         }
         let number = u32::from_be_bytes(octets);
         let Ok(begun) = self.begin(number, &[0; COOKIE]) else { return };
+        self.again = None;
         self.counters.handshakes = self.counters.handshakes.wrapping_add(1);
         self.calling = Some(Calling { number, begun, due: now, wait: WAIT, cookie: Cookie::Sent });
     }
@@ -175,6 +186,9 @@ impl<P: Proof> Initiator<P> {
     /// Replaces `out` with the next datagram of a handshake or of an address check. Returns `false`
     /// if there is none.
     pub fn poll_transmit(&mut self, now: Duration, out: &mut Vec<u8>) -> bool {
+        if self.again.is_some_and(|again| again <= now) {
+            self.call(now);
+        }
         if let Some(calling) = self.calling.as_mut().filter(|calling| calling.is_due(now)) {
             out.clear();
             out.extend_from_slice(&self.hello);
@@ -199,7 +213,7 @@ impl<P: Proof> Initiator<P> {
 
     /// When to call [`Initiator::poll_transmit`] again, unless something else happens before.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.calling.as_ref().map(|calling| calling.due)
+        self.calling.as_ref().map(|calling| calling.due).or(self.again)
     }
 
     fn handle_cookie(&mut self, now: Duration, datagram: &[u8]) {
@@ -214,8 +228,11 @@ impl<P: Proof> Initiator<P> {
         };
         // With the cookie that the HELLO has, a WELCOME may be under way.
         if self.hello[HEAD..HELLO_BODY] != datagram[HEAD..] {
-            // Without entropy the handshake ends; the next message begins another one.
-            let Ok(begun) = self.begin(calling.number, &datagram[HEAD..]) else { return };
+            // Without entropy the handshake ends, and another one begins later.
+            let Ok(begun) = self.begin(calling.number, &datagram[HEAD..]) else {
+                self.again = Some(now + NO_ENTROPY);
+                return;
+            };
             calling.begun = begun;
         }
         calling.cookie = Cookie::Taken;

@@ -138,7 +138,11 @@ pub struct Responder {
     names: BTreeMap<Credential, usize>,
     /// The sessions of all peers by the numbers that this sink has chosen.
     sessions: BTreeMap<u32, PeerNumber>,
+    /// The sessions of HELLOs, by their sources and the senders' numbers. Entries may be out of
+    /// date.
+    greeted: BTreeMap<(SocketAddr, u32), u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    forgotten: Vec<PeerNumber>,
     refusals: VecDeque<Refusal>,
     /// Handshakes of each host in the second that began at `counted_since`.
     hosts: BTreeMap<IpAddr, u32>,
@@ -175,7 +179,9 @@ impl Responder {
             senders: BTreeMap::new(),
             names: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            greeted: BTreeMap::new(),
             replies: VecDeque::new(),
+            forgotten: Vec::new(),
             refusals: VecDeque::new(),
             hosts: BTreeMap::new(),
             handshakes: 0,
@@ -277,6 +283,11 @@ impl Responder {
         self.refusals.pop_front()
     }
 
+    /// Returns the next sender that has lost its place, or is no longer accepted.
+    pub fn poll_forgotten(&mut self) -> Option<PeerNumber> {
+        self.forgotten.pop()
+    }
+
     fn reply(&mut self, to: SocketAddr, datagram: Vec<u8>) {
         if self.replies.len() < MOST_REPLIES {
             self.replies.push_back((to, datagram));
@@ -301,10 +312,18 @@ impl Responder {
             self.counters.cookies += 1;
             return self.reply(from, cookie);
         }
-        // The address is validated. All state and all work that costs more begin here.
+        // The address is validated. All state and all work that costs more begin here. A repeated
+        // HELLO gets the same answer, so that an observer who repeats it replaces no session.
+        let known = self.greeted.get(&(from, theirs)).and_then(|ours| {
+            let peer = self.peers.get(self.sessions.get(ours)?)?;
+            peer.answer(*ours, hello).map(<[u8]>::to_vec)
+        });
+        if let Some(welcome) = known {
+            return self.reply(from, welcome);
+        }
         let Ok(ours) = self.new_number() else { return };
         match self.accepted(now, from, hello, ours) {
-            Ok(accepted) => self.welcome(now, from, (theirs, ours), accepted),
+            Ok(accepted) => self.welcome(now, from, (theirs, ours, hello), accepted),
             Err(why) => self.refuse(from, why),
         }
     }
@@ -425,7 +444,13 @@ impl Responder {
         Ok(())
     }
 
-    fn welcome(&mut self, now: Duration, from: SocketAddr, (theirs, ours): (u32, u32), accepted: Accepted) {
+    fn welcome(
+        &mut self,
+        now: Duration,
+        from: SocketAddr,
+        (theirs, ours, hello): (u32, u32, &[u8]),
+        accepted: Accepted,
+    ) {
         let Accepted { credential, run, name, keys, welcome } = accepted;
         let sender = (credential, name);
         let present = self.senders.get(&sender).copied();
@@ -434,11 +459,17 @@ impl Responder {
                 .refuse(from, "no room: --max-senders, or the limit of names for its key, is reached");
         };
         let Some(peer) = self.peers.get_mut(&number) else { return };
-        let waiting = Waiting { number: ours, run, from, session: Session::new(now, theirs, keys) };
+        let session = Session::new(now, theirs, keys);
+        let waiting =
+            Waiting { number: ours, run, from, session, hello: hello.to_vec(), welcome: welcome.clone() };
         if let Some(replaced) = peer.wait(waiting) {
             self.sessions.remove(&replaced);
         }
         self.sessions.insert(ours, number);
+        if self.greeted.len() > 2 * self.peers.len() + MOST_REPLIES {
+            self.greeted.retain(|_, ours| self.sessions.contains_key(ours));
+        }
+        self.greeted.insert((from, theirs), ours);
         self.counters.welcomes += 1;
         self.reply(from, welcome);
     }
@@ -473,6 +504,7 @@ impl Responder {
 
     fn forget(&mut self, number: PeerNumber) {
         if let Some(peer) = self.peers.remove(&number) {
+            self.forgotten.push(number);
             self.senders.remove(&peer.sender);
             if let Entry::Occupied(mut names) = self.names.entry(peer.sender.0) {
                 *names.get_mut() -= 1;
@@ -555,4 +587,4 @@ const TOO_MANY: &str = "too many handshakes from this host";
 /// Why it is refused if the hosts together have caused too many.
 const BUSY: &str = "too many handshakes in this second; it tries again";
 /// Why a HELLO is refused whose credential is not accepted.
-const STRANGER: &str = "its key is not accepted here";
+const STRANGER: &str = "its key is not accepted here, or it has another key for this sink";

@@ -295,6 +295,53 @@ fn a_recorded_hello_from_elsewhere_replaces_no_session() {
     replayed(Known { own: secret(1), sink: secret(3).public() });
 }
 
+/// An observer at the sender's address, as behind the same NAT, repeats the HELLO.
+#[test]
+fn a_repeated_hello_gets_the_same_answer() {
+    fn repeated<P: Proof>(proof: P) {
+        let mut pair = Pair::new(proof, accepts());
+        let mut plain = Vec::new();
+        let mut out = Vec::new();
+        for _ in 0..2 {
+            assert!(pair.sender.poll_transmit(pair.now, &mut out));
+            pair.arrive(&out.clone());
+            let (_, reply) = pair.sink.poll_transmit().unwrap();
+            pair.to_sender.push(reply);
+            pair.sender.handle(pair.now, pair.to_sender.last().unwrap(), &mut plain);
+        }
+        let welcome = pair.to_sender.last().unwrap();
+        for _ in 0..3 {
+            pair.sink.handle(pair.now, address(HOME), &out, &mut plain);
+            assert_eq!(&pair.sink.poll_transmit().unwrap().1, welcome);
+        }
+        assert!(pair.say(MESSAGE).is_some(), "the session waits");
+    }
+    repeated(Shared(shared()));
+    repeated(Forward(shared()));
+    repeated(Known { own: secret(1), sink: secret(3).public() });
+}
+
+#[test]
+fn a_moment_without_entropy_delays_the_handshake() {
+    std::thread_local!(static DRAWS: core::cell::Cell<u32> = const { core::cell::Cell::new(0) });
+    // Draws for a session number, for a HELLO, and for one with a cookie.
+    fn at_times(octets: &mut [u8]) -> Result<(), NoEntropy> {
+        DRAWS.set(DRAWS.get() + 1);
+        if [1, 3, 6].contains(&DRAWS.get()) { Err(NoEntropy) } else { entropy(octets) }
+    }
+    let mut pair = Pair::new(Shared(shared()), accepts());
+    pair.sender = Initiator::new(Shared(shared()), &name(), 7, at_times);
+    pair.sender.call(pair.now);
+    for _ in 0..20 {
+        pair.exchange();
+        if pair.sender.is_open(pair.now) {
+            return assert!(DRAWS.get() > 6);
+        }
+        pair.now = pair.sender.next_timeout().expect("it tries again");
+    }
+    panic!("no session");
+}
+
 #[test]
 fn a_changed_welcome_opens_nothing_and_the_right_one_still_does() {
     fn changed<P: Proof>(proof: P) {

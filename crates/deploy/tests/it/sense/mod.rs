@@ -143,6 +143,14 @@ fn a_command_and_standard_output_take_records_too() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+    // An output that fails ends the sink with an error.
+    let mut daemon = sink(path, &["--listen", &home(), "--insecure", "--pipe", "head -n 1 > first"]);
+    let many = (0..200).map(|n| format!("{n}{}\n", "x".repeat(1000))).collect::<String>();
+    let mut child = sense(path, &daemon.address, &["--insecure", "--name", "b"], many.into_bytes());
+    daemon.says("takes no more records");
+    assert_eq!(daemon.ended().0, Some(1));
+    child.kill().unwrap();
+    child.wait().unwrap();
     // Without a sink, what is not confirmed is reported.
     let mut child =
         sense(path, "127.0.0.1:9", &["--insecure", "--name", "a", "--linger", "1ms"], b"1\n".to_vec());

@@ -11,7 +11,7 @@ use crate::datagram::{CHALLENGE, Name, OVERHEAD, inner};
 
 /// How long the previous session is accepted.
 const OVERLAP: Duration = Duration::from_secs(30);
-/// Number of sessions that wait for their first use. A repeated HELLO makes a second one.
+/// Number of sessions that wait for their first use, of different HELLOs.
 const WAITING: usize = 2;
 /// Least time between two challenges.
 const CHALLENGES: Duration = Duration::from_millis(250);
@@ -26,6 +26,9 @@ pub(super) struct Waiting {
     /// The address that the cookie has validated.
     pub from: SocketAddr,
     pub session: SinkSession,
+    /// The HELLO and its answer.
+    pub hello: Vec<u8>,
+    pub welcome: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,12 @@ impl Peer {
         replaced
     }
 
+    /// The answer to this HELLO, if its session waits for its first use.
+    pub(super) fn answer(&self, number: u32, hello: &[u8]) -> Option<&[u8]> {
+        let mut waiting = self.waiting.iter();
+        waiting.find(|waiting| waiting.number == number && waiting.hello == hello).map(|own| &own.welcome[..])
+    }
+
     /// Opens a datagram of the session `number`. The first datagram of a waiting session puts that
     /// session into use.
     pub(super) fn open(
@@ -95,7 +104,7 @@ impl Peer {
         }
         let at = self.waiting.iter().position(|waiting| waiting.number == number).ok_or(Dropped::Expired)?;
         self.waiting[at].session.open(now, datagram, plain)?;
-        let Waiting { number, run, from, session } = self.waiting.swap_remove(at);
+        let Waiting { number, run, from, session, .. } = self.waiting.swap_remove(at);
         let mut ended: Vec<u32> = self.waiting.drain(..).map(|waiting| waiting.number).collect();
         ended.extend(self.previous.take().map(|previous| previous.0));
         match self.current.replace((number, session)) {
