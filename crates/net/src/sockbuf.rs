@@ -89,6 +89,7 @@
 mod driver;
 mod flow;
 mod group;
+mod place;
 mod tuner;
 
 use std::io;
@@ -99,7 +100,7 @@ use thiserror::Error;
 
 pub use anabranch_core::sockbuf::ConnectionId;
 pub use driver::run;
-pub use flow::Socket;
+pub use place::Socket;
 pub use tuner::{Counters, FlowState, Totals, Tuner};
 
 /// Configuration of a [`Tuner`].

@@ -2,26 +2,19 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
-use std::sync::{Arc, Weak};
 
 use anabranch_core::sockbuf::FlowView;
 use anabranch_core::time::{Duration, Instant};
 
+use super::place::Place;
 use crate::buffers::{self, LEAST_SEND_BUFFER, Memory};
 use crate::tcp_info::{State, TcpInfo};
-
-/// A socket that a tuner can manage: anything with a descriptor, such as a `TcpStream` of std or
-/// tokio.
-pub trait Socket: AsFd + Send + Sync {}
-
-impl<S: AsFd + Send + Sync + ?Sized> Socket for S {}
 
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Its number in its connection.
     pub number: u32,
-    socket: Weak<dyn Socket>,
+    pub place: Place,
     overrun: u64,
     /// Reported bandwidth of its interface in bit/s.
     pub reported: Option<f64>,
@@ -47,37 +40,32 @@ pub(super) enum Gone {
 
 impl Flow {
     /// Reads the state of a socket without changing it.
-    pub(super) fn new<S: Socket + 'static>(number: u32, socket: &Arc<S>, overrun: u64) -> io::Result<Self> {
-        let info = TcpInfo::read(socket)?;
+    pub(super) fn new(number: u32, place: &Place, overrun: u64) -> io::Result<Self> {
+        let socket = place.first()?;
+        let info = TcpInfo::read(&socket)?;
         if info.state == State::Closed {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let memory = Memory::read(socket)?;
-        let socket: Weak<dyn Socket> = Arc::downgrade(&(Arc::clone(socket) as Arc<dyn Socket>));
+        let memory = Memory::read(&socket)?;
+        let place = place.clone();
         let meter = Meter::default();
         let (reported, overhead, acknowledged) = (None, MOST_OVERHEAD, 0.0);
-        Ok(Self { number, socket, overrun, reported, meter, overhead, acknowledged, info, memory })
-    }
-
-    /// True if this flow manages `socket`.
-    pub(super) fn is<S: Socket + 'static>(&self, socket: &Arc<S>) -> bool {
-        // Compare addresses only, since the metadata of `dyn` pointers is not unique.
-        self.socket.as_ptr().addr() == Arc::as_ptr(socket).addr()
+        Ok(Self { number, place, overrun, reported, meter, overhead, acknowledged, info, memory })
     }
 
     /// Reads the state of the connection.
     pub(super) fn look(&mut self) -> Result<(), Gone> {
-        let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
+        let socket = self.place.open()?;
         let before = self.info.bytes_acked;
-        self.info = TcpInfo::read(&*socket).map_err(|_| Gone::Unreadable)?;
+        self.info = TcpInfo::read(&socket).map_err(|_| Gone::Unreadable)?;
         if let (Some(before), Some(now)) = (before, self.info.bytes_acked) {
             self.acknowledged += now.saturating_sub(before) as f64 * self.overhead;
         }
         if self.info.state == State::Closed {
             return Err(Gone::Closed);
         }
-        self.memory = Memory::read(&*socket).map_err(|_| Gone::Unreadable)?;
-        let payload = buffers::unacknowledged(&*socket).unwrap_or(0);
+        self.memory = Memory::read(&socket).map_err(|_| Gone::Unreadable)?;
+        let payload = buffers::unacknowledged(&socket).unwrap_or(0);
         if payload >= 2 * u64::from(self.info.snd_mss) {
             let measured = (self.memory.queued as f64 / payload as f64).clamp(1.0, MOST_OVERHEAD);
             self.overhead += NEWEST * (measured - self.overhead);
@@ -87,15 +75,15 @@ impl Flow {
 
     /// Sets the smallest limit, until the socket is assigned more.
     pub(super) fn begin(&mut self) -> io::Result<()> {
-        let socket = self.socket.upgrade().ok_or(io::ErrorKind::NotConnected)?;
-        self.memory.send_buffer = buffers::set_send_buffer(&*socket, LEAST_SEND_BUFFER)?;
+        let socket = self.place.first()?;
+        self.memory.send_buffer = buffers::set_send_buffer(&socket, LEAST_SEND_BUFFER)?;
         Ok(())
     }
 
     /// Reads the amount of queued memory.
     pub(super) fn weigh(&mut self) -> Result<(), Gone> {
-        let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
-        self.memory = Memory::read(&*socket).map_err(|_| Gone::Unreadable)?;
+        let socket = self.place.open()?;
+        self.memory = Memory::read(&socket).map_err(|_| Gone::Unreadable)?;
         Ok(())
     }
 
@@ -110,9 +98,9 @@ impl Flow {
 
     /// Limits the queue to this many bytes of the pool, plus the socket's own share.
     pub(super) fn set(&mut self, octets: u64) -> Result<(), Gone> {
-        let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
+        let socket = self.place.open()?;
         let wanted = octets.saturating_add(LEAST_SEND_BUFFER);
-        self.memory.send_buffer = buffers::set_send_buffer(&*socket, wanted).map_err(|_| Gone::Unreadable)?;
+        self.memory.send_buffer = buffers::set_send_buffer(&socket, wanted).map_err(|_| Gone::Unreadable)?;
         Ok(())
     }
 
@@ -208,6 +196,7 @@ const NEWEST: f64 = 0.3;
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
 
     use super::*;
 
@@ -219,7 +208,7 @@ mod tests {
         buffers::set_receive_buffer(&far, 100_000).unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(true).unwrap();
-        let mut flow = Flow::new(0, &near, 0).unwrap();
+        let mut flow = Flow::new(0, &Place::here(&near), 0).unwrap();
         assert_eq!((flow.acknowledged(), flow.overhead), (0, MOST_OVERHEAD));
         flow.set(1_000_000).unwrap();
         let (mut last, mut written) = (0, 0);

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use anabranch_core::sockbuf::{self, ConfigError, ConnectionId, FlowView, Kind, ThresholdError, View};
 use anabranch_core::time::{Duration, Instant};
 
-use super::flow::{Flow, Gone, Socket};
+use super::flow::{Flow, Gone};
 use super::group::Group;
+use super::place::{Place, Socket};
 use super::{AddError, Config};
 use crate::buffers::LEAST_SEND_BUFFER;
 use crate::tcp_info::TcpInfo;
@@ -90,7 +91,7 @@ impl Tuner {
     /// # Errors
     /// See [`AddError`]; the socket is not added then.
     pub fn add<S: Socket + 'static>(&mut self, socket: &Arc<S>) -> Result<ConnectionId, AddError> {
-        self.open(Kind::Single, slice::from_ref(socket))
+        self.open(Kind::Single, &[Place::here(socket)])
     }
 
     /// Adds sockets that carry one connection together and share its memory. Their numbers are
@@ -99,7 +100,7 @@ impl Tuner {
     /// # Errors
     /// See [`AddError`]; no socket is added then.
     pub fn add_striped<S: Socket + 'static>(&mut self, sockets: &[Arc<S>]) -> Result<ConnectionId, AddError> {
-        self.open(Kind::Striped, sockets)
+        self.open(Kind::Striped, &sockets.iter().map(Place::here).collect::<Vec<_>>())
     }
 
     /// Adds a socket to an existing connection and returns its number.
@@ -111,11 +112,15 @@ impl Tuner {
         id: ConnectionId,
         socket: &Arc<S>,
     ) -> Result<u32, AddError> {
+        self.join(id, &Place::here(socket))
+    }
+
+    pub(super) fn join(&mut self, id: ConnectionId, place: &Place) -> Result<u32, AddError> {
         if !self.groups.contains_key(&id) {
             return Err(AddError::Unknown(id));
         }
-        self.new_only(slice::from_ref(socket))?;
-        let mut flow = Flow::new(0, socket, self.overrun())?;
+        self.new_only(slice::from_ref(place))?;
+        let mut flow = Flow::new(0, place, self.overrun())?;
         self.reserve(1, flow.segment())?;
         if let Err(error) = flow.begin() {
             self.release();
@@ -222,18 +227,14 @@ impl Tuner {
         self.groups.values().map(|group| group.flows.len() as u64).sum()
     }
 
-    fn open<S: Socket + 'static>(
-        &mut self,
-        kind: Kind,
-        sockets: &[Arc<S>],
-    ) -> Result<ConnectionId, AddError> {
-        if sockets.is_empty() {
+    pub(super) fn open(&mut self, kind: Kind, places: &[Place]) -> Result<ConnectionId, AddError> {
+        if places.is_empty() {
             return Err(AddError::NoSocket);
         }
-        self.new_only(sockets)?;
-        let (overrun, number) = (self.overrun(), sockets.len() as u64);
-        let flows = (0..).zip(sockets).map(|(number, socket)| Flow::new(number, socket, overrun));
-        let mut group = Group { flows: flows.collect::<Result<_, _>>()?, next: sockets.len() as u32 };
+        self.new_only(places)?;
+        let (overrun, number) = (self.overrun(), places.len() as u64);
+        let flows = (0..).zip(places).map(|(number, place)| Flow::new(number, place, overrun));
+        let mut group = Group { flows: flows.collect::<Result<_, _>>()?, next: places.len() as u32 };
         let (id, floor) = (ConnectionId(self.next), group.floor());
         self.reserve(number, floor)?;
         if self.core.open(id, kind, u32::try_from(floor).unwrap_or(u32::MAX)).is_err() {
@@ -256,10 +257,10 @@ impl Tuner {
     }
 
     /// Checks that no socket was added before or is passed twice.
-    fn new_only<S: Socket + 'static>(&self, sockets: &[Arc<S>]) -> Result<(), AddError> {
-        let twice = |i: usize| sockets[..i].iter().any(|before| Arc::ptr_eq(before, &sockets[i]));
-        let here = |socket: &Arc<S>| self.all().any(|flow| flow.is(socket));
-        if sockets.iter().any(here) || (1..sockets.len()).any(twice) { Err(AddError::Held) } else { Ok(()) }
+    fn new_only(&self, places: &[Place]) -> Result<(), AddError> {
+        let twice = |i: usize| places[..i].iter().any(|before| before.is(&places[i]));
+        let here = |place: &Place| self.all().any(|flow| flow.place.is(place));
+        if places.iter().any(here) || (1..places.len()).any(twice) { Err(AddError::Held) } else { Ok(()) }
     }
 
     /// Counts new sockets for whose own share there is no room yet.
