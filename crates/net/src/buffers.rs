@@ -77,6 +77,37 @@ pub fn set_send_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
     set_size(socket.as_fd(), libc::SO_SNDBUF, octets)
 }
 
+/// Like [`set_send_buffer`], without the maximum if the process has CAP_NET_ADMIN.
+///
+/// # Errors
+/// The descriptor is not a socket.
+pub fn force_send_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
+    let forced = (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE);
+    match os::write_int(socket.as_fd(), forced, int(octets / 2)) {
+        Ok(()) => send_buffer(socket),
+        Err(_) => set_send_buffer(socket, octets),
+    }
+}
+
+/// Returns whether the kernel has stopped tuning the send buffer because its limit was set
+/// (SO_BUF_LOCK).
+///
+/// # Errors
+/// The descriptor is not a socket, or the kernel is older than 5.18.
+pub fn is_send_buffer_locked(socket: impl AsFd) -> io::Result<bool> {
+    Ok(os::read_int(socket.as_fd(), os::BUF_LOCK)? & os::SNDBUF_LOCK != 0)
+}
+
+/// Lets the kernel tune the send buffer again, from its present limit on.
+///
+/// # Errors
+/// The descriptor is not a socket, or the kernel is older than 5.18.
+pub fn unlock_send_buffer(socket: impl AsFd) -> io::Result<()> {
+    // The option sets the bits of both directions.
+    let locks = os::read_int(socket.as_fd(), os::BUF_LOCK)?;
+    os::write_int(socket.as_fd(), os::BUF_LOCK, locks & !os::SNDBUF_LOCK)
+}
+
 /// Returns the limit of the receive queue in bytes of kernel memory.
 ///
 /// # Errors
@@ -146,6 +177,17 @@ pub fn set_unsent_mark(socket: impl AsFd, octets: u64) -> io::Result<()> {
     os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT), int(octets))
 }
 
+/// Returns the number of unsent payload bytes at which the socket stops being writable
+/// (TCP_NOTSENT_LOWAT); 0 if the host's default applies.
+///
+/// # Errors
+/// The descriptor is not a TCP socket.
+pub fn unsent_mark(socket: impl AsFd) -> io::Result<u64> {
+    let octets = os::read_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT))?;
+    // The kernel's number has no sign, and -1 is no limit.
+    Ok(u64::from(octets as u32))
+}
+
 fn queue(fd: BorrowedFd<'_>, request: libc::c_ulong) -> io::Result<u64> {
     Ok(u64::try_from(os::queue(fd, request)?).unwrap_or(0))
 }
@@ -193,6 +235,39 @@ mod tests {
         assert!(set_send_buffer(&listener, u64::MAX).unwrap() >= 200_000);
         set_window_clamp(&listener, 30_000).unwrap();
         assert_eq!(window_clamp(&listener).unwrap(), 30_000);
+    }
+
+    #[test]
+    fn a_buffer_that_is_unlocked_grows_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        let Ok(false) = is_send_buffer_locked(&sender) else {
+            println!("SKIPPED: the kernel has no SO_BUF_LOCK, which is of Linux 5.18");
+            return;
+        };
+        sender.set_nonblocking(true).unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        let mut send_some = || {
+            // The kernel raises the limit for a sender that meets it.
+            for _ in 0..200 {
+                while (&sender).write(&[7; 4_000]).is_ok() {}
+                while receiver.read(&mut [0; 4_000]).is_ok() {}
+            }
+            send_buffer(&sender).unwrap()
+        };
+        // Both directions are locked, and one is unlocked.
+        set_receive_buffer(&sender, 50_000).unwrap();
+        set_send_buffer(&sender, 5_000).unwrap();
+        assert!(is_send_buffer_locked(&sender).unwrap());
+        assert_eq!(send_some(), 5_000);
+        unlock_send_buffer(&sender).unwrap();
+        assert!(!is_send_buffer_locked(&sender).unwrap());
+        assert_eq!(os::read_int(sender.as_fd(), os::BUF_LOCK).unwrap(), 2);
+        assert!(send_some() > 5_000);
+        assert_eq!(unsent_mark(&sender).unwrap(), 0);
+        set_unsent_mark(&sender, 20_000).unwrap();
+        assert_eq!(unsent_mark(&sender).unwrap(), 20_000);
     }
 
     #[test]

@@ -52,6 +52,12 @@ pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Level and name of SO_BUF_LOCK, which the crate `libc` lacks (asm-generic/socket.h; other on
+/// PA-RISC and SPARC).
+pub(crate) const BUF_LOCK: Name = (libc::SOL_SOCKET, 72);
+/// Bit of SO_BUF_LOCK: the size of the send buffer was set (linux/socket.h).
+pub(crate) const SNDBUF_LOCK: c_int = 1;
+
 /// Number of bytes in the receive queue (linux/sockios.h); same value as FIONREAD.
 pub(crate) const SIOCINQ: c_ulong = libc::FIONREAD as c_ulong;
 /// Number of unacknowledged bytes in the send queue (linux/sockios.h); same value as TIOCOUTQ.

@@ -90,6 +90,8 @@ mod driver;
 mod flow;
 mod group;
 mod place;
+mod process;
+mod program;
 mod tuner;
 
 use std::io;
@@ -101,6 +103,8 @@ use thiserror::Error;
 pub use anabranch_core::sockbuf::ConnectionId;
 pub use driver::run;
 pub use place::Socket;
+pub use process::{Process, Settings, started};
+pub use program::{Population, ProgramConfig, ProgramTuner, Restored, Saved, SocketState, restore};
 pub use tuner::{Counters, FlowState, Totals, Tuner};
 
 /// Configuration of a [`Tuner`].

@@ -6,7 +6,7 @@ use std::io;
 use anabranch_core::sockbuf::FlowView;
 use anabranch_core::time::{Duration, Instant};
 
-use super::place::Place;
+use super::place::{Open, Place};
 use crate::buffers::{self, LEAST_SEND_BUFFER, Memory};
 use crate::tcp_info::{State, TcpInfo};
 
@@ -64,7 +64,7 @@ impl Flow {
         if self.info.state == State::Closed {
             return Err(Gone::Closed);
         }
-        self.memory = Memory::read(&socket).map_err(|_| Gone::Unreadable)?;
+        self.read_memory(&socket)?;
         let payload = buffers::unacknowledged(&socket).unwrap_or(0);
         if payload >= 2 * u64::from(self.info.snd_mss) {
             let measured = (self.memory.queued as f64 / payload as f64).clamp(1.0, MOST_OVERHEAD);
@@ -76,14 +76,19 @@ impl Flow {
     /// Sets the smallest limit, until the socket is assigned more.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         let socket = self.place.first()?;
-        self.memory.send_buffer = buffers::set_send_buffer(&socket, LEAST_SEND_BUFFER)?;
+        self.memory.send_buffer = self.place.limit(&socket, LEAST_SEND_BUFFER)?;
         Ok(())
     }
 
     /// Reads the amount of queued memory.
     pub(super) fn weigh(&mut self) -> Result<(), Gone> {
         let socket = self.place.open()?;
-        self.memory = Memory::read(&socket).map_err(|_| Gone::Unreadable)?;
+        self.read_memory(&socket)
+    }
+
+    fn read_memory(&mut self, socket: &Open) -> Result<(), Gone> {
+        self.memory = Memory::read(socket).map_err(|_| Gone::Unreadable)?;
+        self.place.found(self.memory.send_buffer);
         Ok(())
     }
 
@@ -100,7 +105,7 @@ impl Flow {
     pub(super) fn set(&mut self, octets: u64) -> Result<(), Gone> {
         let socket = self.place.open()?;
         let wanted = octets.saturating_add(LEAST_SEND_BUFFER);
-        self.memory.send_buffer = buffers::set_send_buffer(&socket, wanted).map_err(|_| Gone::Unreadable)?;
+        self.memory.send_buffer = self.place.limit(&socket, wanted).map_err(|_| Gone::Unreadable)?;
         Ok(())
     }
 

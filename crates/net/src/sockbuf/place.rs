@@ -1,10 +1,12 @@
 //! Where a socket is, and how it is reached for one operation.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use super::flow::Gone;
+use super::process::Foreign;
+use crate::buffers;
 
 /// A socket that a tuner can manage: anything with a descriptor, such as a `TcpStream` of std or
 /// tokio.
@@ -17,11 +19,14 @@ impl<S: AsFd + Send + Sync + ?Sized> Socket for S {}
 pub(super) enum Place {
     /// In this process. Its owner may drop it at any time.
     Here(Weak<dyn Socket>),
+    /// In another process.
+    There(Foreign),
 }
 
 /// A socket that stays open while this exists.
 pub(super) enum Open {
     Here(Arc<dyn Socket>),
+    Duplicate(OwnedFd),
 }
 
 impl Place {
@@ -34,12 +39,39 @@ impl Place {
         match (self, other) {
             // Compare addresses only, since the metadata of `dyn` pointers is not unique.
             (Self::Here(socket), Self::Here(other)) => socket.as_ptr().addr() == other.as_ptr().addr(),
+            (Self::There(socket), Self::There(other)) => socket.cookie == other.cookie,
+            _ => false,
         }
     }
 
     pub(super) fn open(&self) -> Result<Open, Gone> {
         match self {
             Self::Here(socket) => socket.upgrade().map(Open::Here).ok_or(Gone::Dropped),
+            Self::There(socket) => socket.open().map(Open::Duplicate),
+        }
+    }
+
+    /// The kernel's number of a socket in another process.
+    pub(super) fn cookie(&self) -> Option<u64> {
+        match self {
+            Self::Here(_) => None,
+            Self::There(socket) => Some(socket.cookie),
+        }
+    }
+
+    /// Sets the limit of the send queue and returns the limit that the kernel applied.
+    pub(super) fn limit(&self, open: &Open, octets: u64) -> io::Result<u64> {
+        match (self, open) {
+            (Self::There(socket), Open::Duplicate(duplicate)) => socket.limit(duplicate, octets),
+            _ => buffers::set_send_buffer(open, octets),
+        }
+    }
+
+    /// Notes the limit that was found.
+    pub(super) fn found(&self, limit: u64) {
+        match self {
+            Self::Here(_) => {}
+            Self::There(socket) => socket.found(limit),
         }
     }
 
@@ -53,6 +85,7 @@ impl AsFd for Open {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Here(socket) => socket.as_fd(),
+            Self::Duplicate(socket) => socket.as_fd(),
         }
     }
 }

@@ -148,6 +148,20 @@ impl Tuner {
         self.release();
     }
 
+    /// Changes the budget. A smaller one is met as soon as queues have drained.
+    ///
+    /// # Errors
+    /// The sockets need more; the budget stays as it is.
+    pub fn set_budget(&mut self, budget: u64) -> Result<(), AddError> {
+        let needed = self.needed(0, 0);
+        if needed > budget {
+            return Err(AddError::Full { needed, budget });
+        }
+        self.config.pool.threshold = budget;
+        self.release();
+        Ok(())
+    }
+
     /// Reports the bandwidth of a socket's interface in bit/s, which is used from then on. An
     /// invalid value is ignored and counted, and the last report stays in effect.
     pub fn report(&mut self, id: ConnectionId, number: u32, bandwidth: f64) {
@@ -191,7 +205,7 @@ impl Tuner {
     /// Memory as of the last reading.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        for flow in self.all() {
+        for (_, flow) in self.all() {
             totals.limits += flow.memory.send_buffer + self.overrun();
             totals.queued += flow.memory.queued;
             totals.sockets += 1;
@@ -201,7 +215,7 @@ impl Tuner {
 
     /// All sockets as of the last reading.
     pub fn flows(&self) -> impl Iterator<Item = FlowState> {
-        self.groups.iter().flat_map(|(id, group)| group.flows.iter().map(|flow| flow.state(*id)))
+        self.all().map(|(id, flow)| flow.state(id))
     }
 
     /// Connections and the sizes that the policy decided.
@@ -259,7 +273,7 @@ impl Tuner {
     /// Checks that no socket was added before or is passed twice.
     fn new_only(&self, places: &[Place]) -> Result<(), AddError> {
         let twice = |i: usize| places[..i].iter().any(|before| before.is(&places[i]));
-        let here = |place: &Place| self.all().any(|flow| flow.place.is(place));
+        let here = |place: &Place| self.all().any(|(_, flow)| flow.place.is(place));
         if places.iter().any(here) || (1..places.len()).any(twice) { Err(AddError::Held) } else { Ok(()) }
     }
 
@@ -267,7 +281,7 @@ impl Tuner {
     fn note_early(&mut self, more: u64) {
         self.each(Flow::weigh);
         let (own, budget) = (self.own(), self.config.pool.threshold);
-        let held: u64 = self.all().map(|flow| flow.holds() + own).sum();
+        let held: u64 = self.all().map(|(_, flow)| flow.holds() + own).sum();
         self.counters.early += if held + more * own > budget { more } else { 0 };
     }
 
@@ -347,7 +361,7 @@ impl Tuner {
             return;
         }
         let pool = self.config.pool.threshold.saturating_sub(self.sockets() * self.own());
-        let held: u64 = self.all().map(Flow::holds).sum();
+        let held: u64 = self.all().map(|(_, flow)| flow.holds()).sum();
         let (mut room, mut withheld) = (pool.saturating_sub(held), 0);
         self.each_with(&sizes, |flow, size| {
             if size <= flow.limit() {
@@ -366,12 +380,12 @@ impl Tuner {
         self.counters.withheld += withheld;
     }
 
-    fn all(&self) -> impl Iterator<Item = &Flow> {
-        self.groups.values().flat_map(|group| &group.flows)
+    pub(super) fn all(&self) -> impl Iterator<Item = (ConnectionId, &Flow)> {
+        self.groups.iter().flat_map(|(id, group)| group.flows.iter().map(|flow| (*id, flow)))
     }
 
     fn grows(&self, sizes: &[u64]) -> bool {
-        self.all().zip(sizes).any(|(flow, size)| *size > flow.limit())
+        self.all().zip(sizes).any(|((_, flow), size)| *size > flow.limit())
     }
 
     /// As [`Tuner::each`], with the size of each socket. Returns false if sockets were removed.
@@ -395,7 +409,7 @@ impl Tuner {
 }
 
 impl Flow {
-    fn state(&self, connection: ConnectionId) -> FlowState {
+    pub(super) fn state(&self, connection: ConnectionId) -> FlowState {
         FlowState {
             connection,
             number: self.number,

@@ -2,6 +2,7 @@
 
 mod links;
 mod nonsense;
+mod program;
 mod random;
 mod stripe;
 
