@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::{config, gateway, key, manifest, node, sense, sink};
+use anabranch_deploy::{config, gateway, key, manifest, node, sense, sink, tune};
 use anabranch_host::cache;
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -72,6 +72,8 @@ pub enum Command {
     Sink(sink::Arguments),
     /// Cache TCP segments that this host forwards, and repair losses
     Cache(cache::Arguments),
+    /// Manage the send buffers of running programs under a memory budget
+    Tune(tune::Arguments),
     /// Make keys for senders, gateways and nodes, and sign files
     #[command(subcommand)]
     Key(key::Command),
@@ -103,6 +105,7 @@ impl Command {
             Self::Sense(arguments) => sense::main(arguments),
             Self::Sink(arguments) => sink::main(arguments),
             Self::Cache(arguments) => cache::main(arguments),
+            Self::Tune(arguments) => tune::main(arguments),
             Self::Key(command) => key::main(&command),
             Self::Manifest(command) => manifest::main(&command),
             Self::Run(arguments) => run::main(&arguments, policies),

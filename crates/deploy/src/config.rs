@@ -19,24 +19,26 @@ use toml::de::DeValue;
 use crate::error::Error;
 
 /// Commands that accept `--config`, and the programs that consist of one of these commands.
-const CONFIGURABLE: [&str; 12] = [
+const CONFIGURABLE: [&str; 14] = [
     "node",
     "gateway",
     "push",
     "sense",
     "sink",
     "cache",
+    "tune",
     "anabranch-node",
     "anabranch-gateway",
     "anabranch-push",
     "anabranch-sense",
     "anabranch-sink",
     "anabranch-cache",
+    "anabranch-tune",
 ];
 /// Name of the option for the file.
 const CONFIG: &str = "config";
 /// Options that are not allowed in a file.
-const COMMAND_LINE_ONLY: [&str; 4] = [CONFIG, "check", "help", "version"];
+const COMMAND_LINE_ONLY: [&str; 6] = [CONFIG, "check", "guard", "help", "restore", "version"];
 
 /// Adds `--config` to the commands of `program` that accept it.
 pub fn with_files(program: Command) -> Command {

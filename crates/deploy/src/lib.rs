@@ -1,8 +1,8 @@
-//! The deployed programs: `gateway`, `node` and `push` of SET, `sense` and `sink` of RDCA, and
-//! `key`, each as clap options and a function.
+//! The deployed programs: `gateway`, `node` and `push` of SET, `sense` and `sink` of RDCA, `tune` of
+//! socket buffers, and `key`, each as clap options and a function.
 //!
 //! `anabranch` contains all of them beside the simulator. `anabranch-gateway`, `anabranch-node`,
-//! `anabranch-push`, `anabranch-sense` and `anabranch-sink` are small programs with one command
+//! `anabranch-push`, `anabranch-sense`, `anabranch-sink` and `anabranch-tune` are small programs with one command
 //! each, without simulator and experiments.
 //!
 //! The library also holds what every program of this workspace shares: [`error`] (messages, hints,
@@ -36,6 +36,7 @@ pub mod push;
 pub mod sense;
 pub mod service;
 pub mod sink;
+pub mod tune;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

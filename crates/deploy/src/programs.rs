@@ -6,7 +6,7 @@
 use clap::{Args, Command, CommandFactory, Parser, Subcommand};
 
 use crate::error::Error;
-use crate::{config, gateway, key, manifest, node, push, sense, sink};
+use crate::{config, gateway, key, manifest, node, push, sense, sink, tune};
 
 /// The program `anabranch-gateway`.
 #[must_use]
@@ -42,6 +42,15 @@ pub fn sense() -> Command {
 #[must_use]
 pub fn sink() -> Command {
     definition::<sink::Arguments>("anabranch-sink", "Collect records from many sensors")
+}
+
+/// The program `anabranch-tune`.
+#[must_use]
+pub fn tune() -> Command {
+    definition::<tune::Arguments>(
+        "anabranch-tune",
+        "Manage the send buffers of running programs under a memory budget",
+    )
 }
 
 /// The program `anabranch-key`: make keys of senders, gateways and nodes, and sign files and
@@ -84,7 +93,7 @@ impl Key {
 #[must_use]
 pub fn all() -> Vec<Command> {
     let alone = |program: Command| program.get_subcommands().next().expect("it has one").clone();
-    let alone = [gateway(), node(), push(), sense(), sink()].map(alone);
+    let alone = [gateway(), node(), push(), sense(), sink(), tune()].map(alone);
     alone.into_iter().chain([Key::command()]).collect()
 }
 

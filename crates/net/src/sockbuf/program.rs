@@ -186,6 +186,11 @@ impl ProgramTuner {
         &self.tuner
     }
 
+    /// The budget in bytes.
+    pub fn budget(&self) -> u64 {
+        self.config.tuner.pool.threshold
+    }
+
     /// Numbers of sockets.
     pub fn population(&self) -> Population {
         self.population
