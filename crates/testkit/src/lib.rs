@@ -20,6 +20,7 @@
 //! * [`paths`]: two namespaces connected by paths with a rate and a delay.
 //! * [`priority`]: threads that the load of the machine does not delay.
 //! * [`processors`]: processor time that other programs leave.
+//! * [`python`]: a program with sockets.
 //! * [`tmpfs`]: a file system of limited size.
 
 pub mod browser;
@@ -35,6 +36,7 @@ pub mod paths;
 pub mod priority;
 pub mod prng;
 pub mod processors;
+pub mod python;
 pub mod rdca;
 pub mod script;
 pub mod tmpfs;

@@ -6,7 +6,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -71,6 +71,12 @@ impl Folder {
             Error::input(format!("cannot make {}: {error}", path.display()))
                 .with_hint("set --state to a folder that this user can write")
         })?;
+        // The owner of the folder decides what is restored.
+        let owner = fs::metadata(&path).map_err(|error| Error::unreadable(&path, &error))?.uid();
+        if owner != rustix::process::geteuid().as_raw() {
+            return Err(Error::input(format!("{} belongs to another user", path.display()))
+                .with_hint("set --state to a folder of this user"));
+        }
         Ok(Self(path))
     }
 

@@ -8,4 +8,5 @@ mod faults;
 mod programs;
 mod sense;
 mod sense_in_c;
+mod tune;
 mod unread;

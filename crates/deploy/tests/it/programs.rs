@@ -23,6 +23,7 @@ pub(crate) fn words(command: &str) -> Vec<String> {
         "push" => env!("CARGO_BIN_EXE_anabranch-push"),
         "sense" => env!("CARGO_BIN_EXE_anabranch-sense"),
         "sink" => env!("CARGO_BIN_EXE_anabranch-sink"),
+        "tune" => env!("CARGO_BIN_EXE_anabranch-tune"),
         "key" => env!("CARGO_BIN_EXE_anabranch-key"),
         other => panic!("no program is `{other}` alone"),
     };

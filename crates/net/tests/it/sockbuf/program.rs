@@ -1,99 +1,26 @@
 //! Sockets of a program that knows nothing of the tuner.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Read;
+use std::net::TcpListener;
 
 use anabranch_core::sockbuf;
 use anabranch_core::time::Duration;
 use anabranch_net::buffers::{LEAST_SEND_BUFFER, set_receive_buffer};
 use anabranch_net::clock::Clock;
 use anabranch_net::sockbuf::{AddError, Process, ProgramConfig, ProgramTuner, Restored, Saved, restore};
+use anabranch_testkit::python::Program;
 
-/// Python, which evaluates lines. Its sockets `a` and `b` have different addresses and one peer,
-/// `c` is idle, and `d` has a buffer of its own choice.
-struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    far: Vec<TcpStream>,
+/// A program whose peer reads nothing, so that what it sends stays in its queues.
+fn started() -> Program {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    set_receive_buffer(&listener, 20_000).expect("a socket");
+    Program::start(&listener)
 }
 
-impl Program {
-    fn start() -> Self {
-        const LOOP: &str = "import socket, sys
-def fill(socket):
-    try:
-        while True: socket.send(bytes(100_000))
-    except BlockingIOError:
-        pass
-for line in sys.stdin:
-    try:
-        print(eval(line), flush=True)
-    except SyntaxError:
-        exec(line)
-        print(flush=True)";
-        let mut command = Command::new("python3");
-        command.args(["-c", LOOP]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("python3 is here");
-        let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        let mut program = Self { child, input, output: BufReader::new(output), far: Vec::new() };
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        // What is not read stays in the send queues.
-        set_receive_buffer(&listener, 20_000).expect("a socket");
-        let port = listener.local_addr().expect("it is bound").port();
-        for (name, local) in [("a", 2), ("b", 3), ("c", 2), ("d", 2)] {
-            program.say(&format!(
-                "{name} = socket.create_connection(('127.0.0.1', {port}), None, ('127.0.0.{local}', 0))"
-            ));
-            program.say(&format!("{name}.setblocking(False)"));
-            program.far.push(listener.accept().expect("it has connected").0);
-        }
-        program.say("d.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 30_000)");
-        program
-    }
-
-    /// Evaluates a line of Python.
-    fn say(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").expect("it reads");
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).expect("it answers");
-        answer.trim().to_owned()
-    }
-
-    /// SO_SNDBUF, SO_BUF_LOCK and TCP_NOTSENT_LOWAT of a socket.
-    fn settings(&mut self, name: &str) -> String {
-        self.say(&format!(
-            "[{name}.getsockopt(*o) for o in ((socket.SOL_SOCKET, socket.SO_SNDBUF), (socket.SOL_SOCKET, 72), (6, 25))]"
-        ))
-    }
-
-    fn all_settings(&mut self) -> [String; 4] {
-        ["a", "b", "c", "d"].map(|name| self.settings(name))
-    }
-
-    fn limit(&mut self, name: &str) -> u64 {
-        let limit = self.say(&format!("{name}.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)"));
-        limit.parse().expect("a number")
-    }
-
-    /// Sends as much as the buffer takes.
-    fn fill(&mut self, name: &str) {
-        self.say(&format!("fill({name})"));
-    }
-
-    fn tuner(&self, clock: Clock) -> ProgramTuner {
-        let config = ProgramConfig { unsent_mark: Some(50_000), ..config(2_000_000) };
-        let process = Process::open(self.child.id()).expect("it is our child");
-        ProgramTuner::new(clock.now(), config, vec![process]).expect("room for some")
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn tuner(program: &Program, clock: Clock) -> ProgramTuner {
+    let config = ProgramConfig { unsent_mark: Some(50_000), ..config(2_000_000) };
+    let process = Process::open(program.id()).expect("it is our child");
+    ProgramTuner::new(clock.now(), config, vec![process]).expect("room for some")
 }
 
 fn config(threshold: u64) -> ProgramConfig {
@@ -120,14 +47,14 @@ fn step(tuner: &mut ProgramTuner, clock: Clock, done: impl Fn(&ProgramTuner) -> 
 
 #[test]
 fn sockets_get_shares_when_they_send_and_their_settings_return() {
-    let (clock, mut program) = (Clock::start(), Program::start());
+    let (clock, mut program) = (Clock::start(), started());
     let before = program.all_settings();
-    assert!(before[0].ends_with("0, 0]") && before[3] == "[60000, 1, 0]", "{before:?}");
-    let mut tuner = program.tuner(clock);
+    assert_eq!((&before[0][1..], before[3]), (&[0, 0][..], [60_000, 1, 0]), "{before:?}");
+    let mut tuner = tuner(&program, clock);
     step(&mut tuner, clock, |tuner| tuner.population().found == 4);
     assert_eq!(tuner.population().idle, 4);
     for settings in program.all_settings() {
-        assert_eq!(settings, format!("[{LEAST_SEND_BUFFER}, 1, 50000]"));
+        assert_eq!(settings, [LEAST_SEND_BUFFER, 1, 50_000]);
     }
     // One sender is a connection of its own; a second one from another address makes it striped.
     program.fill("a");
@@ -137,13 +64,13 @@ fn sockets_get_shares_when_they_send_and_their_settings_return() {
     step(&mut tuner, clock, |tuner| tuner.population().active == 2);
     assert!(tuner.sockets().all(|socket| socket.striped && socket.peer.ip().is_loopback()));
     let limits: u64 = tuner.sockets().map(|socket| socket.flow.limit).sum();
-    assert_eq!(limits, program.limit("a") + program.limit("b"));
+    assert_eq!(limits, program.settings("a")[0] + program.settings("b")[0]);
     assert!(limits > 3 * LEAST_SEND_BUFFER && tuner.memory().0 <= 2_000_000, "{:?}", tuner.memory());
     // The program's own choice is the one to restore.
     program.say("c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)");
     program.say("b.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 25_000)");
     tuner.step(clock.now(), |_| Ok(())).expect("nothing to save");
-    assert_eq!(program.limit("c"), LEAST_SEND_BUFFER);
+    assert_eq!(program.settings("c")[0], LEAST_SEND_BUFFER);
     // Its peer sees at once that the program closes a socket, and a socket that the program dupli-
     // cates stays the same.
     program.say("b2 = b.dup()");
@@ -155,15 +82,15 @@ fn sockets_get_shares_when_they_send_and_their_settings_return() {
     step(&mut tuner, clock, |tuner| tuner.population().active == 1);
     let restored = tuner.restore();
     assert_eq!((restored.locked, restored.sockets), (0, 3), "{restored:?}");
-    assert_eq!(program.settings("b"), "[50000, 1, 0]");
-    assert_eq!([program.settings("c"), program.settings("d")], ["[40000, 1, 0]", &before[3]]);
+    assert_eq!(program.settings("b"), [50_000, 1, 0]);
+    assert_eq!([program.settings("c"), program.settings("d")], [[40_000, 1, 0], before[3]]);
 }
 
 #[test]
 fn another_process_restores_what_a_killed_tuner_has_left() {
-    let (clock, mut program) = (Clock::start(), Program::start());
+    let (clock, mut program) = (Clock::start(), started());
     let before = program.all_settings();
-    let mut tuner = program.tuner(clock);
+    let mut tuner = tuner(&program, clock);
     let mut saved = step(&mut tuner, clock, |tuner| tuner.population().found == 4);
     program.fill("a");
     step(&mut tuner, clock, |tuner| tuner.population().active == 1);
@@ -179,9 +106,9 @@ fn another_process_restores_what_a_killed_tuner_has_left() {
 
 #[test]
 fn nothing_changes_before_it_is_saved() {
-    let (clock, mut program) = (Clock::start(), Program::start());
+    let (clock, mut program) = (Clock::start(), started());
     let before = program.all_settings();
-    let mut tuner = program.tuner(clock);
+    let mut tuner = tuner(&program, clock);
     assert!(tuner.step(clock.now(), |_| Err(std::io::ErrorKind::StorageFull.into())).is_err());
     assert_eq!((program.all_settings(), tuner.population().found), (before, 0));
     step(&mut tuner, clock, |tuner| tuner.population().found == 4);
@@ -192,9 +119,9 @@ fn what_is_no_process_and_what_is_no_budget() {
     for pid in [0, u32::MAX, 1 << 30] {
         assert_eq!(Process::open(pid).unwrap_err().kind(), std::io::ErrorKind::NotFound, "{pid}");
     }
-    let mut program = Program::start();
+    let mut program = started();
     let clock = Clock::start();
-    let process = || Process::open(program.child.id()).expect("it is our child");
+    let process = || Process::open(program.id()).expect("it is our child");
     let small = ProgramTuner::new(clock.now(), config(200_000), vec![process()]);
     assert!(matches!(small, Err(AddError::Full { budget: 200_000, .. })));
     let mut tuner = ProgramTuner::new(clock.now(), config(280_000), vec![process()]).expect("room for one");
@@ -204,8 +131,7 @@ fn what_is_no_process_and_what_is_no_budget() {
     step(&mut tuner, clock, |tuner| tuner.population().crowded == 1);
     assert_eq!(tuner.population().active, 1);
     assert!(tuner.is_needed());
-    program.child.kill().expect("it is ours");
-    program.child.wait().expect("it is ours");
+    program.end();
     assert!(!tuner.is_needed());
     step(&mut tuner, clock, |tuner| tuner.population().active + tuner.population().idle == 0);
 }
