@@ -115,6 +115,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             longer(&[], "anabranch-deploy", "sense::", &long, &[])
         }
         Some((name, options)) if name == "cache" => cache(options),
+        Some((name, options)) if name == "tune" => tune(options),
         Some((name, options)) if name == "sweep" => sweep(options),
         Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
@@ -190,6 +191,22 @@ fn cache(options: &[String]) -> Result<(), Failure> {
     let given = numbers(options, &known, "cache takes `--transfers N` and `--kills N`")?;
     let long = [("ANABRANCH_CACHE_TRANSFERS", 20), ("ANABRANCH_CACHE_KILLS", 100)];
     longer(&["--release"], "anabranch-host", "chain::", &long, &given)
+}
+
+/// Runs `campaign tune [--runs N] [--case N] [--kills N] [--seed S]`, the long forms of the tests
+/// `tune` of anabranch-deploy: programs over three paths against the kernel's tuning, and commands
+/// that are killed at random moments.
+fn tune(options: &[String]) -> Result<(), Failure> {
+    let known = [
+        ("--runs", "ANABRANCH_TUNE_RUNS"),
+        ("--case", "ANABRANCH_TUNE_CASE"),
+        ("--kills", "ANABRANCH_TUNE_KILLS"),
+        ("--seed", "ANABRANCH_TUNE_SEED"),
+    ];
+    let given = numbers(options, &known, "tune takes `--runs N`, `--case N`, `--kills N` and `--seed S`")?;
+    let long = [("ANABRANCH_TUNE_RUNS", 3), ("ANABRANCH_TUNE_KILLS", 500)];
+    longer(&[], "anabranch-deploy", "tune::kills::the_buffers", &long, &given)?;
+    longer(&[], "anabranch-deploy", "tune::links::a_striped", &long, &given)
 }
 
 /// Runs `campaign sweep [--runs N] [--kills N] [--seed S]`: the long form of the test of
@@ -303,6 +320,7 @@ mod tests {
         assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["rpl", "--seed", "2"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["tune", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["embedded-flash", "--runs", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", 7)]));

@@ -239,11 +239,13 @@ fn too_small(error: &AddError) -> Error {
 
 fn no_process(pid: u32, error: &std::io::Error) -> Error {
     match error.kind() {
-        ErrorKind::NotFound => Error::input(format!("--pid {pid}: no such process"))
-            .with_hint("`pidof PROGRAM` and `systemctl show --property MainPID UNIT` print the number of a process"),
+        ErrorKind::NotFound => Error::input(format!("--pid {pid}: no such process")).with_hint(
+            "`pidof PROGRAM` and `systemctl show --property MainPID UNIT` print the number of a process",
+        ),
         ErrorKind::PermissionDenied => {
-            Error::missing(format!("--pid {pid}: no permission to duplicate its sockets"))
-                .with_hint("run as root or with CAP_SYS_PTRACE; as the same user only if kernel.yama.ptrace_scope is 0")
+            Error::missing(format!("--pid {pid}: no permission to duplicate its sockets")).with_hint(
+                "run as root or with CAP_SYS_PTRACE; as the same user only if kernel.yama.ptrace_scope is 0",
+            )
         }
         _ => Error::missing(format!("--pid {pid}: cannot open the process: {error}"))
             .with_hint("this needs Linux 5.6 and /proc"),

@@ -59,12 +59,14 @@ impl Folder {
     pub(super) fn open(given: Option<&Path>) -> Result<Self, Error> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let usual = || {
-            let of_root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/run/anabranch-tune"));
+            let of_root =
+                || rustix::process::geteuid().is_root().then(|| PathBuf::from("/run/anabranch-tune"));
             let of_user = || variable("XDG_RUNTIME_DIR").map(|folder| folder.join("anabranch-tune"));
             variable("RUNTIME_DIRECTORY").or_else(of_root).or_else(of_user)
         };
         let path = given.map(Path::to_owned).or_else(usual).ok_or_else(|| {
-            Error::input("there is no folder for the old settings of the sockets").with_hint("give --state DIR")
+            Error::input("there is no folder for the old settings of the sockets")
+                .with_hint("give --state DIR")
         })?;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| {

@@ -344,9 +344,9 @@ impl ProgramTuner {
         self.population.crowded = 0;
         for cookie in waking {
             let active = self.tuner.totals().sockets;
-            let is_added = self.set_budget(active + 1) && self.add(cookie).is_ok();
-            self.population.crowded += u64::from(!is_added);
-            if let Some(socket) = self.sockets.get_mut(&cookie).filter(|_| is_added) {
+            let added = self.set_budget(active + 1).and_then(|()| self.add(cookie));
+            self.population.crowded += u64::from(matches!(added, Err(AddError::Full { .. })));
+            if let Some(socket) = self.sockets.get_mut(&cookie).filter(|_| added.is_ok()) {
                 socket.busy.0 = now;
             }
         }
@@ -354,15 +354,16 @@ impl ProgramTuner {
         self.population.active = active;
         self.population.idle = (self.sockets.len() as u64).saturating_sub(active);
         if self.population.idle != before {
-            self.set_budget(active);
+            // There was room for them before.
+            let _ = self.set_budget(active);
         }
     }
 
-    /// The budget of the tuner while `active` sockets send. Returns false if it is too small.
-    fn set_budget(&mut self, active: u64) -> bool {
+    /// Sets the budget of the tuner while `active` sockets send.
+    fn set_budget(&mut self, active: u64) -> Result<(), AddError> {
         let idle = (self.sockets.len() as u64).saturating_sub(active) * LEAST_SEND_BUFFER;
         let budget = self.config.tuner.pool.threshold;
-        self.tuner.set_budget(budget.saturating_sub(self.config.spare + idle)).is_ok()
+        self.tuner.set_budget(budget.saturating_sub(self.config.spare + idle))
     }
 
     /// Adds a socket to the tuner, together with the others of its peer.

@@ -49,12 +49,14 @@ const NAMED: Case = Case {
 };
 
 /// The cases of the long form.
-const CASES: [Case; 7] = [
+const CASES: [Case; 9] = [
     NAMED,
+    Case { name: "guarantee 0", options: &["--guarantee", "0"], ..NAMED },
     Case { name: "policy atbt", options: &["--policy", "atbt"], ..NAMED },
     Case { name: "policy drs", options: &["--policy", "drs"], ..NAMED },
     Case { name: "policy fixed", options: &["--policy", "fixed"], ..NAMED },
     Case { name: "the links of the paper", paths: [(11, 20), (2, 240), (7, 140)], ..NAMED },
+    Case { name: "the slowest path is the longest", paths: [(50, 5), (20, 50), (5, 200)], ..NAMED },
     Case { name: "plain connections without limit", plain: "0", ..NAMED },
     Case { name: "a budget of 4 MB", budget: 4_000_000, ..NAMED },
 ];
@@ -133,9 +135,13 @@ impl World {
         let state = tempfile::tempdir().expect("a folder");
         let tuner = is_tuned.then(|| {
             let budget = format!("{} B", self.case.budget);
-            let pids: Vec<String> = clients.iter().flat_map(|c| ["--pid".into(), c.0.id().to_string()]).collect();
+            let pids: Vec<String> =
+                clients.iter().flat_map(|c| ["--pid".into(), c.0.id().to_string()]).collect();
             let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
-            let mut command = tune(&state, &[&["--log-level", "warning", "--budget", &budget][..], &pids, self.case.options].concat());
+            let mut command = tune(
+                &state,
+                &[&["--log-level", "warning", "--budget", &budget][..], &pids, self.case.options].concat(),
+            );
             Kept(self.paths.near(|| command.spawn().expect("it starts")))
         });
         let (stop, stopped) = channel::<()>();
@@ -163,7 +169,8 @@ impl World {
         }
         let streams = |report: &Value| report["end"]["streams"].as_array().cloned().unwrap_or_default();
         let rate = |stream: &Value| stream["receiver"]["bits_per_second"].as_f64().expect("a rate");
-        let rates = |reports: &[Value]| reports.iter().flat_map(streams).map(|s| rate(&s)).collect::<Vec<_>>();
+        let rates =
+            |reports: &[Value]| reports.iter().flat_map(streams).map(|s| rate(&s)).collect::<Vec<_>>();
         let plain = rates(&reports[3..]);
         assert_eq!(plain.len(), PLAIN.iter().sum::<usize>());
         Outcome { striped: rates(&reports[..3]).iter().sum(), plain, queued, whole, samples, processor }
@@ -239,7 +246,7 @@ fn a_striped_connection_gets_what_plain_ones_leave() {
     let runs = given("RUNS", 0);
     let only = given("CASE", CASES.len() as u64) as usize;
     for case in CASES.iter().enumerate().filter(|(i, _)| only == CASES.len() || only == *i).map(|(_, c)| *c) {
-        let seconds = (given("WARM", 8), given("SECONDS", 15));
+        let seconds = (given("WARM", 7), given("SECONDS", 12));
         let Some(world) = (runs > 0).then(|| World::open(case, seconds)).flatten() else { return };
         let (mut tuned, mut kernel) = (Vec::new(), Vec::new());
         for _ in 0..runs {

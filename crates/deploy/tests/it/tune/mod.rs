@@ -65,7 +65,15 @@ fn bad_input_is_one_error_with_a_hint() {
         // Another user's process, and another user's folder.
         let program = programs::words("tune");
         let mut stranger = Command::new("setpriv");
-        stranger.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "env", "XDG_RUNTIME_DIR=/tmp"]);
+        stranger.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "env",
+            "XDG_RUNTIME_DIR=/tmp",
+        ]);
         let folder = format!("/tmp/anabranch-test-{pid}");
         stranger.args(&program).args(["--pid", "1", "--state", &folder]);
         refused(&stranger.output().expect("it starts"), 3, &["no permission", "CAP_SYS_PTRACE"]);
