@@ -9,12 +9,13 @@ use std::path::PathBuf;
 /// Package of the small programs.
 const PACKAGE: &str = "anabranch-deploy";
 /// The small programs. All link the same crates.
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     "anabranch-gateway",
     "anabranch-node",
     "anabranch-push",
     "anabranch-sense",
     "anabranch-sink",
+    "anabranch-tune",
     "anabranch-key",
 ];
 /// Limit on the size of a stripped program, in bytes.

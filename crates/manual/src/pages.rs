@@ -210,6 +210,24 @@ const MORE: &[More] = &[
         see_also: &[],
     },
     More {
+        page: "anabranch-tune",
+        files: &[
+            (
+                "/etc/anabranch/tune.toml",
+                "The options of the unit anabranch-tune@.service, which gives it to --config.",
+            ),
+            ("/run/anabranch-tune", "The settings that sockets had before, if root runs the program."),
+        ],
+        examples: &[
+            (
+                "Keep the send buffers of a program within 2 MB:",
+                "anabranch tune --pid $(pidof iperf3) --budget \"2 MB\"",
+            ),
+            ("Restore what a killed process has left:", "anabranch tune --restore"),
+        ],
+        see_also: &[],
+    },
+    More {
         page: "anabranch-completions",
         files: &[],
         examples: &[(

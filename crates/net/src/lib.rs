@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`set`] | SET sender, gateway and node |
 //! | [`rdca`] | RDCA senders and sink |
-//! | [`sockbuf`] | one memory budget for the send buffers of several sockets |
+//! | [`sockbuf`] | one memory budget for the send buffers of several sockets, also of other processes |
 //! | [`buffers`] | socket memory: current use and limits |
 //! | [`tcp_info`] | the kernel's statistics of a TCP connection |
 //! | [`clock`] | the monotonic clock |

@@ -1,5 +1,6 @@
-//! Manages the send buffers of several TCP sockets of one process under one memory budget, with the
-//! policies of [`anabranch_core::sockbuf`].
+//! Manages the send buffers of several TCP sockets under one memory budget, with the policies of
+//! [`anabranch_core::sockbuf`]: those of this process ([`Tuner`]), or of running programs that know
+//! nothing of it ([`ProgramTuner`]).
 //!
 //! Add sockets to a [`Tuner`]: single ones, or several that carry one striped connection and share
 //! its memory. Each [`Tuner::step`] reads the state of all sockets (TCP_INFO, SO_MEMINFO,

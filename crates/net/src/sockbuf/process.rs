@@ -29,8 +29,8 @@ impl Process {
     ///
     /// # Errors
     /// * `NotFound`: no such process.
-    /// * `PermissionDenied`: the caller may not duplicate its descriptors. This needs the right to
-    ///   trace the process (PTRACE_MODE_ATTACH_REALCREDS of ptrace(2)).
+    /// * `PermissionDenied`: the caller may not duplicate or list its descriptors. This needs the
+    ///   right to trace the process (PTRACE_MODE_ATTACH_REALCREDS of ptrace(2)).
     /// * Others: the kernel is older than 5.6, or has no `/proc`.
     pub fn open(pid: u32) -> io::Result<Self> {
         let not_found = || io::Error::from(io::ErrorKind::NotFound);
@@ -42,10 +42,11 @@ impl Process {
         let process = Self { pid, started: started(pid)?, pidfd };
         // The kernel checks the right before it looks for the descriptor.
         match process.duplicate(RawFd::MAX) {
-            Err(Errno::SRCH) => Err(not_found()),
-            Err(Errno::BADF) | Ok(_) => Ok(process),
-            Err(other) => Err(other.into()),
+            Err(Errno::SRCH) => return Err(not_found()),
+            Err(Errno::BADF) | Ok(_) => {}
+            Err(other) => return Err(other.into()),
         }
+        process.sockets().map(|_| process)
     }
 
     /// Its number.
