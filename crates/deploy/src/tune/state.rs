@@ -4,9 +4,9 @@
 //! process, the guard, waits for the end of the first and restores what is in its file. If both are
 //! killed, the next start or `--restore` does.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -15,7 +15,6 @@ use anabranch_net::sockbuf::{Restored, Saved, Settings, restore, started};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::files::write_private;
 use crate::log::Entry;
 
 /// Content of a file.
@@ -145,7 +144,7 @@ fn read(path: &Path) -> Result<Option<Content>, Error> {
 fn restore_file(path: &Path, content: &Content) -> Restored {
     let saved: Vec<Saved> = content.sockets.iter().map(Saved::from).collect();
     let restored = restore(&saved);
-    let _ = fs::remove_file(path);
+    remove(path);
     restored
 }
 
@@ -191,12 +190,16 @@ impl Guard {
         let sockets = saved.iter().map(Socket::from).collect();
         let content = Content { owner_started: self.owner_started, sockets };
         let octets = serde_json::to_vec(&content).expect("numbers");
-        write_private(&self.path, &octets).map_err(|error| io::Error::other(error.to_string()))
+        // The file survives the end of this process without being synced, and nothing in it survives
+        // that of the kernel. Its other name is known, so that the guard can remove it.
+        let new = unfinished(&self.path);
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?.write_all(&octets)?;
+        fs::rename(new, &self.path)
     }
 
     /// The sockets are restored: removes the file, and waits for the end of the guard.
     pub(super) fn dismiss(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        remove(&self.path);
         drop(self.stdin.take());
         let _ = self.child.wait();
     }
@@ -208,10 +211,21 @@ pub(super) fn guard(path: &Path) -> Result<(), Error> {
     let mut octets = Vec::new();
     // Nothing is written to the pipe. It ends with the process that holds its other end.
     let _ = io::stdin().lock().read_to_end(&mut octets);
-    if let Some(content) = read(path)? {
-        log(restore_file(path, &content));
+    match read(path)? {
+        Some(content) => log(restore_file(path, &content)),
+        None => remove(path),
     }
     Ok(())
+}
+
+/// The name of a file while it is written.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+fn remove(path: &Path) {
+    let _ = fs::remove_file(unfinished(path));
+    let _ = fs::remove_file(path);
 }
 
 /// Ending of the names of the files.
