@@ -1,5 +1,5 @@
-//! The deployed programs: `gateway`, `node` and `push` of SET, `sense` and `sink` of RDCA, `tune` of
-//! socket buffers, and `key`, each as clap options and a function.
+//! The deployed programs: `gateway`, `node` and `push` of SET, `sense` and `sink` of RDCA, `tune`
+//! of socket buffers, and `key`, each as clap options and a function.
 //!
 //! `anabranch` contains all of them beside the simulator. `anabranch-gateway`, `anabranch-node`,
 //! `anabranch-push`, `anabranch-sense`, `anabranch-sink` and `anabranch-tune` are small programs with one command

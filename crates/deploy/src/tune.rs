@@ -1,5 +1,6 @@
 //! `anabranch tune`: the send buffers of running programs under a memory budget.
 
+mod record;
 mod report;
 mod state;
 
@@ -15,6 +16,7 @@ use anabranch_net::sockbuf::{AddError, Process, ProgramConfig, ProgramTuner};
 use anabranch_units::Size;
 use serde_json::json;
 
+use self::record::Log;
 use self::state::{Folder, Guard};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -47,8 +49,8 @@ pub struct Arguments {
     guarantee: f64,
     /// Addresses of one peer; may be repeated.
     ///
-    /// Connections to one peer from several local addresses are one striped connection. Without this
-    /// option each address is a peer of its own.
+    /// Connections to one peer from several local addresses are one striped connection. Without
+    /// this option each address is a peer of its own.
     #[arg(long, value_name = "ADDR,ADDR...", value_parser = peers)]
     peer: Vec<Peers>,
     /// Unsent bytes at which a socket stops being writable (TCP_NOTSENT_LOWAT) [default: unchanged]
@@ -66,6 +68,11 @@ pub struct Arguments {
     /// Restore the sockets of this file when standard input ends.
     #[arg(long, value_name = "FILE", hide = true)]
     guard: Option<PathBuf>,
+    /// Write an event log to this file, from which `anabranch view` makes a page.
+    ///
+    /// It has ten records a second for each socket that sends.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Print one JSON object with the state of all sockets each second and at the end
     #[arg(long)]
     json: bool,
@@ -89,8 +96,8 @@ enum Policy {
     /// A PID controller gives the striped connection twice its bandwidth-delay product, from the
     /// memory that others leave unused
     Pid,
-    /// Automatic TCP buffer tuning of Semke, Mahdavi and Mathis: two to four windows, at most a fair
-    /// share
+    /// Automatic TCP buffer tuning of Semke, Mahdavi and Mathis: two to four windows, at most a
+    /// fair share
     Atbt,
     /// Dynamic right-sizing: twice the bytes acknowledged within a round trip
     Drs,
@@ -127,6 +134,7 @@ impl Policy {
 /// A running tuner.
 struct Tuning {
     tuner: RefCell<ProgramTuner>,
+    log: RefCell<Option<Log>>,
     policy: Policy,
     clock: Clock,
 }
@@ -155,7 +163,8 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let processes = processes.collect::<Result<Vec<_>, _>>()?;
     let (clock, policy) = (Clock::start(), arguments.policy);
     let tuner = ProgramTuner::new(clock.now(), config, processes).map_err(|error| too_small(&error))?;
-    let tuning = Tuning { tuner: RefCell::new(tuner), policy, clock };
+    let log = arguments.record.as_deref().map(Log::create).transpose()?;
+    let tuning = Tuning { tuner: RefCell::new(tuner), log: RefCell::new(log), policy, clock };
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let metrics = Metrics::bind(arguments.metrics.as_ref()).await?;
@@ -169,6 +178,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let outcome = tokio::select! {
             () = tuning.run(&guard) => Ok(()),
             failed = tuning.each_second(), if arguments.json => Err(failed),
+            failed = tuning.record() => Err(failed),
             () = metrics.serve(|| tuning.page(), || Ok(())) => Ok(()),
             stop = signals.first() => stop.verdict(),
         };
@@ -176,11 +186,28 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let restored = tuning.tuner.borrow_mut().restore();
         guard.dismiss();
         state::log(restored);
-        printed.and(outcome)
+        let logged = tuning.log.take().map_or(Ok(()), |log| log.finish(clock.now()));
+        printed.and(logged).and(outcome)
     })
 }
 
 impl Tuning {
+    /// Writes the event log, if there is one.
+    async fn record(&self) -> Error {
+        if self.log.borrow().is_none() {
+            return std::future::pending().await;
+        }
+        let mut interval = tokio::time::interval(RECORD);
+        loop {
+            interval.tick().await;
+            let (now, tuner, mut log) = (self.clock.now(), self.tuner.borrow(), self.log.borrow_mut());
+            let Some(log) = log.as_mut() else { continue };
+            if let Err(error) = tuner.sockets().try_for_each(|socket| log.add(now, &socket)) {
+                return Error::job(format!("cannot write the event log: {error}"));
+            }
+        }
+    }
+
     /// Steps until no process is left.
     async fn run(&self, guard: &Guard) {
         let (mut failed, mut crowded) = (false, 0);
@@ -244,7 +271,7 @@ fn no_process(pid: u32, error: &std::io::Error) -> Error {
         ),
         ErrorKind::PermissionDenied => {
             Error::missing(format!("--pid {pid}: no permission to duplicate its sockets")).with_hint(
-                "run as root or with CAP_SYS_PTRACE; as the same user only if kernel.yama.ptrace_scope is 0",
+                "run as root, with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or as its user if kernel.yama.ptrace_scope is 0",
             )
         }
         _ => Error::missing(format!("--pid {pid}: cannot open the process: {error}"))
@@ -254,5 +281,7 @@ fn no_process(pid: u32, error: &std::io::Error) -> Error {
 
 /// Default of `--guarantee`.
 const GUARANTEE: f64 = 0.25;
+/// Interval of the records of `--record`.
+const RECORD: Duration = Duration::from_millis(100);
 /// Shortest pause between two steps.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);

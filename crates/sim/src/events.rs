@@ -11,7 +11,6 @@
 
 mod flows;
 mod legs;
-mod record;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,7 +18,7 @@ use std::io::{self, Write};
 use anabranch_core::set::Moments;
 use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::Instant;
-use anabranch_wire::eventlog::{self as format, Medium, tag};
+use anabranch_wire::eventlog::{self as format, Medium, Record, tag};
 
 use crate::air::motion::Mover;
 use crate::frames::{AirFrame, Content, Reception};
@@ -31,7 +30,6 @@ use crate::wifi::{FrameKind, PhyConfig};
 
 use flows::Flows;
 use legs::Legs;
-use record::Record;
 
 /// Number of recent packets that are known to be described already.
 pub const RECENT: usize = 1 << 14;

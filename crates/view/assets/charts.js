@@ -21,9 +21,12 @@ const UNACKNOWLEDGED = "Sent and not acknowledged cumulatively: bytes of selecti
 const WINDOWS = [
   { name: "window of the peer", figure: "peer", colour: "soft", dash: 2, aside: true },
   { name: "slow-start threshold", figure: "ssthresh", colour: "other", dash: 1, aside: true },
+  { name: "send buffer", figure: "buffer", colour: "ack", dash: 1, aside: true },
   { name: "unacknowledged", figure: "flying", colour: "again", dash: 3, note: UNACKNOWLEDGED },
   { name: "congestion window", figure: "cwnd", colour: "data", dash: 0 },
 ];
+/** Figures of which 0 stands for unbounded, not measured or not in the log. */
+const ZERO_IS_UNKNOWN = ["ssthresh", "srtt", "buffer"];
 const ROUND_TRIP = "Smoothed round-trip time";
 const SEQUENCE = "Bytes sent and acknowledged";
 
@@ -49,7 +52,10 @@ class Charts {
     const { facts, packet, chunk } = this.run;
     const carried = new Float64Array(facts.flows.length);
     for (let i = 0; i < packet.rows; i += 1) carried[packet.flow[i]] += packet.len[i];
-    const flows = [...carried.keys()].filter((flow) => carried[flow] > 0);
+    // A log of sockets has no packets.
+    const { first } = this.run.statesOf;
+    const worth = (flow) => carried[flow] > 0 || (packet.rows === 0 && first[flow + 1] > first[flow]);
+    const flows = [...carried.keys()].filter(worth);
     flows.sort((a, b) => carried[b] - carried[a] || a - b);
     const paths = flows.slice(0, MOST_FLOWS).map((flow) => ({ value: String(flow), name: this.names.flow(flow) }));
     if (chunk.rows > 0) paths.unshift({ value: "files", name: "parts of the file, by gateway" });
@@ -199,14 +205,19 @@ class Charts {
     const { state, statesOf } = this.run;
     const rows = statesOf.rows.subarray(statesOf.first[flow], statesOf.first[flow + 1]);
     const times = Float64Array.from(rows, (i) => state.at[i]);
-    // 0 stands for unbounded or not measured.
-    return (name) => new Series(times, Float64Array.from(rows, (i) => (name === "ssthresh" || name === "srtt") && state[name][i] === 0 ? NaN : state[name][i]));
+    return (name) => new Series(times, Float64Array.from(rows, (i) => ZERO_IS_UNKNOWN.includes(name) && state[name][i] === 0 ? NaN : state[name][i]));
+  }
+
+  /** Simulated logs have no send buffers. */
+  windowsIn() {
+    const { buffer } = this.run.state;
+    return WINDOWS.filter(({ figure }) => figure !== "buffer" || buffer.some((size) => size > 0));
   }
 
   showStates(flow) {
     const column = this.states(flow);
     this.windows.title = "Windows";
-    this.windows.show(WINDOWS.map(({ name, figure, ...look }) => ({ name, ...look, series: column(figure) })));
+    this.windows.show(this.windowsIn().map(({ name, figure, ...look }) => ({ name, ...look, series: column(figure) })));
     this.trips.title = ROUND_TRIP;
     this.trips.show([{ name: "smoothed round-trip time", colour: "data", series: column("srtt") }]);
   }
@@ -218,7 +229,7 @@ class Charts {
     this.windows.title = `Windows (${which})`;
     this.windows.show(flows.flatMap(([flow, colour, number]) => {
       const column = this.states(flow);
-      return WINDOWS.map(({ name, figure, dash, aside, note }) => ({ name: `${number}: ${name}`, colour, dash, aside, note, series: column(figure) }));
+      return this.windowsIn().map(({ name, figure, dash, aside, note }) => ({ name: `${number}: ${name}`, colour, dash, aside, note, series: column(figure) }));
     }));
     this.trips.title = `${ROUND_TRIP} (${which})`;
     this.trips.show(flows.map(([flow, colour, number]) => ({ name: `${number}: smoothed round-trip time`, colour, dash: number - 1, series: this.states(flow)("srtt") })));

@@ -6,7 +6,7 @@ mod record;
 
 use std::io::{self, BufRead};
 
-use anabranch_wire::eventlog::{MAGIC, VERSION, VERSION_3, tag};
+use anabranch_wire::eventlog::{MAGIC, VERSION, VERSION_4, tag};
 
 use octets::{EXACT, Fault, Octets};
 pub use record::{Event, Flow, Frame, Link, Medium, Node, Packet, Piece, Record, Run, State};
@@ -22,7 +22,7 @@ pub enum LogError {
     #[error("not an event log: it does not begin with `ABLOG`")]
     Foreign,
     /// The log has another version.
-    #[error("the log is of version {0}, and this program reads versions 1 to 3")]
+    #[error("the log is of version {0}, and this program reads versions 1 to 4")]
     Version(u8),
     /// A record is invalid.
     #[error("the log is damaged at byte {offset}: {what}")]
@@ -82,6 +82,7 @@ struct Figures {
     ack: i64,
     dsn: i64,
     state: [i64; 8],
+    send_buffer: i64,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -101,7 +102,7 @@ impl<R: BufRead> Reader<R> {
             }
         }
         let version = match octets.octet() {
-            Ok(version @ VERSION..=VERSION_3) => version,
+            Ok(version @ VERSION..=VERSION_4) => version,
             Ok(other) => return Err(LogError::Version(other)),
             Err(Fault::Io(error)) => return Err(error.into()),
             Err(_) => return Err(LogError::Foreign),

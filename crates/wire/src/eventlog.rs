@@ -1,5 +1,9 @@
-//! Constants of the event log format, versions 1 to 3, for writers and readers of logs. The byte
-//! layout is in `docs/reference/replay.md`.
+//! The event log format, versions 1 to 4: constants for writers and readers of logs, and records as
+//! they are written. The byte layout is in `docs/reference/replay.md`.
+
+mod record;
+
+pub use record::Record;
 
 /// The first bytes of a log.
 pub const MAGIC: [u8; 5] = *b"ABLOG";
@@ -10,6 +14,8 @@ pub const VERSION: u8 = 1;
 pub const VERSION_2: u8 = 2;
 /// The version byte of a log that may also contain phases of SET transfers ([`tag::PHASES`]).
 pub const VERSION_3: u8 = 3;
+/// The version byte of a log that may also contain limits of send buffers ([`tag::BUFFER`]).
+pub const VERSION_4: u8 = 4;
 
 /// Largest number of phases of a SET transfer: request, handshakes, first byte, striping, tail and
 /// confirmation, in this order.
@@ -61,6 +67,8 @@ pub mod tag {
     pub const LEG: u8 = 27;
     /// A SET transfer is over: the durations of its phases. Version 3.
     pub const PHASES: u8 = 28;
+    /// The limit of a connection's send buffer changed. Version 4.
+    pub const BUFFER: u8 = 29;
     /// End of the log.
     pub const END: u8 = 31;
 }

@@ -190,8 +190,8 @@ impl Guard {
         let sockets = saved.iter().map(Socket::from).collect();
         let content = Content { owner_started: self.owner_started, sockets };
         let octets = serde_json::to_vec(&content).expect("numbers");
-        // The file survives the end of this process without being synced, and nothing in it survives
-        // that of the kernel. Its other name is known, so that the guard can remove it.
+        // It is not synced: it survives the end of this process, and no socket survives that of the
+        // kernel. Its unfinished name is known, so that the guard can remove it.
         let new = unfinished(&self.path);
         File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?.write_all(&octets)?;
         fs::rename(new, &self.path)

@@ -7,6 +7,7 @@ use anabranch_core::sockbuf::FlowView;
 use anabranch_core::time::{Duration, Instant};
 
 use super::place::{Open, Place};
+use super::process::Gone;
 use crate::buffers::{self, LEAST_SEND_BUFFER, Memory};
 use crate::tcp_info::{State, TcpInfo};
 
@@ -25,17 +26,6 @@ pub(super) struct Flow {
     acknowledged: f64,
     pub info: TcpInfo,
     pub memory: Memory,
-}
-
-/// Why a socket is no longer managed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Gone {
-    /// Its owner has dropped it.
-    Dropped,
-    /// Its connection is closed.
-    Closed,
-    /// The kernel returns an error when asked for its state.
-    Unreadable,
 }
 
 impl Flow {

@@ -4,8 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
-use super::flow::Gone;
-use super::process::Foreign;
+use super::process::{Foreign, Gone};
 use crate::buffers;
 
 /// A socket that a tuner can manage: anything with a descriptor, such as a `TcpStream` of std or

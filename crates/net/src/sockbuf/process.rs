@@ -13,8 +13,18 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, ipproto, sockopt};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::flow::Gone;
 use crate::buffers;
+
+/// Why a socket is no longer managed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Gone {
+    /// Its owner has dropped it.
+    Dropped,
+    /// Its connection is closed.
+    Closed,
+    /// The kernel returns an error when asked for its state.
+    Unreadable,
+}
 
 /// A process whose sockets may be duplicated.
 #[derive(Debug)]

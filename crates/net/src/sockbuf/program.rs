@@ -99,8 +99,8 @@ pub struct Population {
 /// local addresses are striped: they share the memory of one connection.
 ///
 /// Only settings of sockets change; data is neither read nor written. The settings do not return
-/// by themselves: call [`ProgramTuner::restore`] at the end. `step` passes what [`restore`] needs to
-/// its caller before it changes a socket, so that another process can do it after a crash.
+/// by themselves: call [`ProgramTuner::restore`] at the end. `step` passes what [`restore`] needs
+/// to its caller before it changes a socket, so that another process can do it after a crash.
 #[derive(Debug)]
 pub struct ProgramTuner {
     config: ProgramConfig,

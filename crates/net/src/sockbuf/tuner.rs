@@ -7,9 +7,10 @@ use std::sync::Arc;
 use anabranch_core::sockbuf::{self, ConfigError, ConnectionId, FlowView, Kind, ThresholdError, View};
 use anabranch_core::time::{Duration, Instant};
 
-use super::flow::{Flow, Gone};
+use super::flow::Flow;
 use super::group::Group;
 use super::place::{Place, Socket};
+use super::process::Gone;
 use super::{AddError, Config};
 use crate::buffers::LEAST_SEND_BUFFER;
 use crate::tcp_info::TcpInfo;

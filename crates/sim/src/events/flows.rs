@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use anabranch_core::segment::{Flags, Segment};
 use anabranch_core::tcp::Info;
-use anabranch_wire::eventlog::{packet as flag, state as figure, tag};
+use anabranch_wire::eventlog::{Record, packet as flag, state as figure, tag};
 use anabranch_wire::ip::Protocol;
 use anabranch_wire::mptcp::WireDsn;
 
-use super::record::Record;
 use crate::packet::{LinkId, NodeId, Packet, Payload, Whole};
 use crate::trace::ConnectionView;
 

@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 pub use anabranch_wire::eventlog::Medium;
 use anabranch_wire::eventlog::{
-    PHASES, VERSION_2, VERSION_3, frame, incident, packet as flag, reason, state, stream, tag,
+    PHASES, VERSION_2, VERSION_3, VERSION_4, frame, incident, packet as flag, reason, state, stream, tag,
 };
 
 use super::octets::{EXACT, Fault};
@@ -177,6 +177,8 @@ pub struct State {
     pub retransmissions: u64,
     /// Number of retransmission time-outs.
     pub timeouts: u64,
+    /// Limit of the send buffer in bytes; 0 means unknown.
+    pub send_buffer: u64,
 }
 
 /// An event of a run.
@@ -401,6 +403,7 @@ impl<R: BufRead> Reader<R> {
             }
             tag::FRAME => self.read_frame()?,
             tag::STATE => self.read_state()?,
+            tag::BUFFER if self.version >= VERSION_4 => self.read_buffer()?,
             tag::STREAM => {
                 let (flow, what) = (self.flow()?, self.octets.octet()?);
                 let known =
@@ -475,7 +478,19 @@ impl<R: BufRead> Reader<R> {
                 self.octets.next(figure)?;
             }
         }
-        let figure = |flag: u8| figures[flag.trailing_zeros() as usize].max(0) as u64 & (EXACT - 1);
+        Ok(self.state_of(flow))
+    }
+
+    fn read_buffer(&mut self) -> Result<Event, Fault> {
+        let flow = self.flow()?;
+        self.octets.next(&mut self.flows[flow as usize].send_buffer)?;
+        Ok(self.state_of(flow))
+    }
+
+    fn state_of(&self, flow: u32) -> Event {
+        let Figures { state: figures, send_buffer, .. } = &self.flows[flow as usize];
+        let exact = |figure: i64| figure.max(0) as u64 & (EXACT - 1);
+        let figure = |flag: u8| exact(figures[flag.trailing_zeros() as usize]);
         let state = State {
             cwnd: figure(state::CWND),
             ssthresh: figure(state::SSTHRESH),
@@ -485,7 +500,8 @@ impl<R: BufRead> Reader<R> {
             unsent: figure(state::UNSENT),
             retransmissions: figure(state::RETRANSMISSIONS),
             timeouts: figure(state::TIMEOUTS),
+            send_buffer: exact(*send_buffer),
         };
-        Ok(Event::State { flow, state })
+        Event::State { flow, state }
     }
 }

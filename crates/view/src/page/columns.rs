@@ -125,6 +125,7 @@ pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
     p.differences("state.peer", F64, states, |s| s.2.peer_window as i64);
     p.differences("state.flying", F64, states, |s| s.2.in_flight as i64);
     p.differences("state.unsent", F64, states, |s| s.2.unsent as i64);
+    p.differences("state.buffer", F64, states, |s| s.2.send_buffer as i64);
     p.differences("state.again", F64, states, |s| s.2.retransmissions as i64);
 
     let chunks = &replay.chunks;

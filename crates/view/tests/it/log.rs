@@ -218,8 +218,8 @@ fn legs_and_wake_up_frames_are_of_version_2() {
         assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
     }
     let mut log = head();
-    log[5] = 4;
-    assert!(matches!(Reader::new(log.as_slice()), Err(LogError::Version(4))));
+    log[5] = 5;
+    assert!(matches!(Reader::new(log.as_slice()), Err(LogError::Version(5))));
     let mut log = moving();
     let at = log.len() - 16;
     log[at..at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
@@ -263,4 +263,26 @@ fn phases_of_transfers_are_of_version_3() {
         log[at] = octet;
         assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
     }
+}
+
+/// A log of version 4: a flow of `a` to `b`, whose send buffer is 1000 and later 600 bytes.
+fn tuned() -> Vec<u8> {
+    let mut log = moving();
+    log[5] = 4;
+    log.extend([4, 0, 2, 6, 1, 2]);
+    log.extend([29, 30, 0, 0xd0, 0x0f]);
+    log.extend([29, 10, 0, 0x9f, 0x06]);
+    log.extend([31, 0, 4]);
+    log
+}
+
+#[test]
+fn send_buffers_are_of_version_4() {
+    let mut log = tuned();
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    assert_eq!(replay.cut, None);
+    let buffers: Vec<_> = replay.states.iter().map(|(flow, _, state)| (*flow, state.send_buffer)).collect();
+    assert_eq!(buffers, [(0, 1000), (0, 600)]);
+    log[5] = 3;
+    assert!(matches!(Replay::read(log.as_slice(), Part::default()), Err(LogError::Damaged { .. })));
 }

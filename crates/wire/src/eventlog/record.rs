@@ -2,37 +2,44 @@
 //! and bit 7 if more follow (LEB128). Differences are zigzag-coded, so that small ones of either
 //! sign are short.
 
-use anabranch_wire::eventlog::MAGIC;
+use alloc::vec::Vec;
+
+use super::MAGIC;
 
 /// The bytes of one record.
 #[derive(Debug, Default)]
-pub(super) struct Record(Vec<u8>);
+pub struct Record(Vec<u8>);
 
 impl Record {
-    pub(super) fn octets(&self) -> &[u8] {
+    /// Returns the bytes.
+    pub fn octets(&self) -> &[u8] {
         &self.0
     }
 
-    pub(super) fn preamble(&mut self, version: u8) {
+    /// Begins a log of this version, in place of a record.
+    pub fn preamble(&mut self, version: u8) {
         self.0.clear();
         self.0.extend_from_slice(&MAGIC);
         self.0.push(version);
     }
 
+    /// Begins a record of this type.
     #[inline]
-    pub(super) fn begin(&mut self, tag: u8) -> &mut Self {
+    pub fn begin(&mut self, tag: u8) -> &mut Self {
         self.0.clear();
         self.octet(tag)
     }
 
+    /// Appends a byte.
     #[inline]
-    pub(super) fn octet(&mut self, octet: u8) -> &mut Self {
+    pub fn octet(&mut self, octet: u8) -> &mut Self {
         self.0.push(octet);
         self
     }
 
+    /// Appends an unsigned number.
     #[inline]
-    pub(super) fn number(&mut self, mut number: u64) -> &mut Self {
+    pub fn number(&mut self, mut number: u64) -> &mut Self {
         while number > 0x7f {
             self.0.push(number as u8 | 0x80);
             number >>= 7;
@@ -42,17 +49,19 @@ impl Record {
 
     /// Appends the difference of `number` to `before`.
     #[inline]
-    pub(super) fn difference(&mut self, number: i64, before: i64) -> &mut Self {
+    pub fn difference(&mut self, number: i64, before: i64) -> &mut Self {
         let difference = number.wrapping_sub(before);
         self.number((difference << 1 ^ difference >> 63) as u64)
     }
 
-    pub(super) fn real(&mut self, real: f64) -> &mut Self {
+    /// Appends a binary64.
+    pub fn real(&mut self, real: f64) -> &mut Self {
         self.0.extend_from_slice(&real.to_le_bytes());
         self
     }
 
-    pub(super) fn text(&mut self, text: &str) -> &mut Self {
+    /// Appends a text with its length.
+    pub fn text(&mut self, text: &str) -> &mut Self {
         self.number(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
         self
@@ -61,6 +70,8 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
 
     #[test]
