@@ -168,7 +168,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let metrics = Metrics::bind(arguments.metrics.as_ref()).await?;
-        let mut guard = Guard::start(&folder)?;
+        let mut guard = Guard::start(&folder, &arguments.pid)?;
         let pids: Vec<String> = arguments.pid.iter().map(u32::to_string).collect();
         let (pids, Size(budget)) = (pids.join(", "), arguments.budget);
         let text = format!("tuning the sockets of process {pids} with a budget of {budget} bytes");

@@ -22,6 +22,8 @@ use crate::log::Entry;
 struct Content {
     /// When the process that wrote it was started.
     owner_started: u64,
+    /// The processes that it tunes.
+    pids: Vec<u32>,
     sockets: Vec<Socket>,
 }
 
@@ -97,9 +99,9 @@ impl Folder {
     /// Refuses processes whose sockets another process of this command manages.
     pub(super) fn refuse_tuned(&self, pids: &[u32]) -> Result<(), Error> {
         for (path, content) in self.files()? {
-            if let Some(socket) = content.sockets.iter().find(|socket| pids.contains(&socket.pid)) {
+            if let Some(pid) = content.pids.iter().find(|pid| pids.contains(pid)) {
                 let owner = owner(&path).unwrap_or_default();
-                return Err(Error::input(format!("process {owner} already tunes process {}", socket.pid))
+                return Err(Error::input(format!("process {owner} already tunes process {pid}"))
                     .with_hint("stop it first, or give it both --pid options"));
             }
         }
@@ -163,12 +165,13 @@ pub(super) fn log(restored: Restored) {
 pub(super) struct Guard {
     path: PathBuf,
     owner_started: u64,
+    pids: Vec<u32>,
     child: Child,
     stdin: Option<ChildStdin>,
 }
 
 impl Guard {
-    pub(super) fn start(folder: &Folder) -> Result<Self, Error> {
+    pub(super) fn start(folder: &Folder, pids: &[u32]) -> Result<Self, Error> {
         let own = std::process::id();
         let path = folder.0.join(format!("{own}{SUFFIX}"));
         let path = std::path::absolute(&path).map_err(|error| Error::unwritable(&path, &error))?;
@@ -182,13 +185,16 @@ impl Guard {
         // A signal of the terminal to our process group does not end it.
         let mut child = command.current_dir("/").process_group(0).spawn().map_err(missing)?;
         let stdin = child.stdin.take();
-        Ok(Self { path, owner_started, child, stdin })
+        let guard = Self { path, owner_started, pids: pids.to_vec(), child, stdin };
+        guard.save(&[]).map_err(|error| Error::unwritable(&guard.path, &error))?;
+        Ok(guard)
     }
 
     /// Writes the old settings of all sockets.
     pub(super) fn save(&self, saved: &[Saved]) -> io::Result<()> {
         let sockets = saved.iter().map(Socket::from).collect();
-        let content = Content { owner_started: self.owner_started, sockets };
+        let (owner_started, pids) = (self.owner_started, self.pids.clone());
+        let content = Content { owner_started, pids, sockets };
         let octets = serde_json::to_vec(&content).expect("numbers");
         // It is not synced: it survives the end of this process, and no socket survives that of the
         // kernel. Its unfinished name is known, so that the guard can remove it.
