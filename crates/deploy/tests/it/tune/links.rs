@@ -233,7 +233,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 
 #[test]
 fn eleven_connections_of_a_program_stay_within_a_budget() {
-    // The kernel alone takes more.
+    // The kernel alone has 5 MB in the queues.
     let case = Case { budget: 1_300_000, ..NAMED };
     let Some(world) = World::open(case, (1, 2)) else { return };
     let tuned = world.play(true);
