@@ -13,4 +13,5 @@ mod packaging;
 mod push;
 mod replay;
 mod run;
+mod tune;
 mod wireshark;

@@ -61,32 +61,6 @@ fn the_buffers_return_after_any_signal_at_any_moment() {
     assert!(changed * 3 > kills, "{changed} of {kills}");
 }
 
-/// The log of a command that is interrupted is whole, and has the sizes of the buffers.
-#[test]
-fn a_log_has_the_sizes_of_the_buffers() {
-    let state = tempfile::tempdir().expect("a folder");
-    let mut program = program();
-    ["a", "b"].iter().for_each(|name| program.flood(name));
-    let (pid, log) = (program.id().to_string(), state.path().join("tune.ablog"));
-    let options = ["--pid", &pid, "--record", log.to_str().expect("a path"), "--json"];
-    let child =
-        tune(&state, &options).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-    pass(Duration::from_millis(1500));
-    let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
-    assert!(sent.expect("a program").success());
-    let output = child.wait_with_output().expect("it is ours");
-    assert_eq!(output.status.code(), Some(130));
-    let reports = anabranch_testkit::netns::text(&output.stdout);
-    let last: serde_json::Value = serde_json::from_str(reports.lines().last().expect("one")).expect("JSON");
-    assert_eq!((&last["active"], &last["idle"]), (&2.into(), &2.into()), "{last}");
-    assert!(last["limit_bytes"].as_u64() <= last["budget_bytes"].as_u64(), "{last}");
-    let octets = std::fs::read(&log).expect("a log");
-    let replay = anabranch_view::replay::Replay::read(octets.as_slice(), Default::default()).expect("a log");
-    assert_eq!((replay.cut, replay.flows.len(), replay.nodes.len()), (None, 2, 3));
-    assert!(replay.subflows.iter().all(Option::is_some), "they are striped");
-    assert!(replay.states.iter().any(|(_, _, state)| state.send_buffer > 4608 && state.cwnd > 0));
-}
-
 /// If the guard is killed too, the next start restores.
 #[test]
 fn the_next_start_restores_what_nobody_has_restored() {
