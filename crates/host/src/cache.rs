@@ -19,7 +19,7 @@ use clap::{Command, value_parser};
 use crate::nfqueue::{Queue, QueueOptions};
 use crate::packets::{Limits, SEGMENT_MEMORY};
 use crate::raw::RawSender;
-use crate::rules::{Rules, RulesError};
+use crate::rules::{NO_TABLE, Rules, RulesError};
 use serve::Serving;
 
 /// Options of `cache`.
@@ -179,12 +179,22 @@ fn without_rules(error: RulesError) -> Error {
     match error {
         RulesError::Program { program, error } => Error::missing(format!("cannot start {program}: {error}"))
             .with_hint("install iptables, or add the rules with another program and leave out --setup"),
+        RulesError::Translates { program, rule } => Error::input(format!(
+            "this host translates addresses, which --setup does not support: {program} -t nat {rule}"
+        ))
+        .with_hint(
+            "leave out --setup and add rules of your own for connections that are not translated",
+        ),
+        RulesError::Other { chain } => Error::input(format!("another cache has rules: the chain {chain}"))
+            .with_hint("stop that cache, or remove its rules with --teardown and its --queue"),
         RulesError::Failed { command, reason } => {
-            Error::missing(format!("cannot change the rules: {command}: {reason}")).with_hint(PRIVILEGES)
+            let hint = if reason.contains(NO_TABLE) { WITHOUT_TABLE } else { PRIVILEGES };
+            Error::missing(format!("cannot change the rules: {command}: {reason}")).with_hint(hint)
         }
     }
 }
 
+const WITHOUT_TABLE: &str = "the kernel needs the table: modprobe -a iptable_security ip6table_security";
 const PRIVILEGES: &str = "run as root, or with CAP_NET_ADMIN and CAP_NET_RAW";
 /// "dtc" in ASCII: a value that other programs hardly use.
 const MARK: u32 = 0x64_7463;
@@ -193,3 +203,16 @@ const QUEUE_LENGTH: u32 = 4096;
 /// Receive buffer of the queue in bytes: 100 ms of packets at 1 Gbit/s, for which the kernel counts
 /// about twice their length.
 const QUEUE_BUFFER: usize = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_table_is_named_with_its_modules() {
+        let command = "iptables -w -t security -S".to_owned();
+        let reason = "can't initialize iptables table `security': Table does not exist".to_owned();
+        let said = format!("{:?}", without_rules(RulesError::Failed { command, reason }));
+        assert!(said.contains("modprobe -a iptable_security"), "{said}");
+    }
+}

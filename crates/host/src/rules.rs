@@ -1,9 +1,11 @@
 //! Rules of the packet filter that bring forwarded TCP into a queue, by the programs `iptables` and
 //! `ip6tables`.
 //!
-//! All rules are in a chain of the queue's own in the table `mangle`, to which one rule in FORWARD
-//! leads. At that hook the host has decided on the route and has decremented the hop limit, and
-//! addresses that this host translates are those of the inner network in both directions.
+//! All rules are in a chain of the queue's own in the table `security`, to which one rule in FORWARD
+//! leads. There the host has decided on the route and has decremented the hop limit, and the table
+//! `filter` has let the packet pass: a segment that a firewall drops must not be cached, since the
+//! cache sends its copies from OUTPUT. Nothing but later rules of the same table follows, which a
+//! verdict of the queue skips.
 
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
@@ -27,6 +29,18 @@ pub enum RulesError {
         /// The reason.
         error: io::Error,
     },
+    /// The host translates addresses or ports.
+    Translates {
+        /// The program that lists the rule.
+        program: &'static str,
+        /// The rule.
+        rule: String,
+    },
+    /// Rules of another queue lead there.
+    Other {
+        /// The other queue's chain.
+        chain: String,
+    },
     /// The program failed.
     Failed {
         /// Its name and arguments.
@@ -38,13 +52,22 @@ pub enum RulesError {
 
 /// The programs of both families. Both wait for other processes that change rules (`-w`).
 const PROGRAMS: [&str; 2] = ["iptables", "ip6tables"];
+const TABLE: &str = "security";
+/// What the name of each queue's chain begins with.
+const CHAIN: &str = "anabranch-cache-";
+/// Targets of the table `nat` that change packets.
+const TRANSLATIONS: [&str; 5] = ["SNAT", "MASQUERADE", "DNAT", "REDIRECT", "NETMAP"];
+/// What the programs print if the kernel lacks a table.
+pub(crate) const NO_TABLE: &str = "Table does not exist";
 
 impl Rules {
     /// Adds the rules, or replaces those of an earlier process for the same queue.
     ///
     /// # Errors
-    /// A program is missing or fails. Then no rule of this queue remains.
+    /// The host translates addresses, or another queue has rules. Then no rule is changed. A program
+    /// is missing or fails. Then no rule of this queue remains.
     pub fn set_up(&self) -> Result<(), RulesError> {
+        PROGRAMS.iter().try_for_each(|program| self.check(program))?;
         let done = PROGRAMS.iter().try_for_each(|program| self.add(program));
         if done.is_err() {
             // The first error counts.
@@ -63,7 +86,32 @@ impl Rules {
     }
 
     fn chain(&self) -> String {
-        format!("anabranch-cache-{}", self.queue)
+        format!("{CHAIN}{}", self.queue)
+    }
+
+    /// Looks for rules with which the cache would do harm.
+    fn check(&self, program: &'static str) -> Result<(), RulesError> {
+        // Packets of the cache belong to no connection that conntrack knows, so those of a
+        // translated connection would leave with new ports.
+        let translates = |rule: &&str| {
+            let target = rule.split(" -j ").nth(1).and_then(|rest| rest.split(' ').next());
+            target.is_some_and(|target| TRANSLATIONS.contains(&target))
+        };
+        let listed = match list(program, "nat") {
+            Err(RulesError::Failed { reason, .. }) if reason.contains(NO_TABLE) => String::new(),
+            listed => listed?,
+        };
+        if let Some(rule) = listed.lines().find(translates) {
+            return Err(RulesError::Translates { program, rule: rule.to_owned() });
+        }
+        // A packet enters one queue only: the verdict of the first skips the rule of the second.
+        let own = self.chain();
+        let listed = list(program, TABLE)?;
+        let mut chains = listed.lines().filter_map(|rule| rule.strip_prefix("-A FORWARD -j "));
+        match chains.find(|chain| chain.starts_with(CHAIN) && *chain != own) {
+            Some(chain) => Err(RulesError::Other { chain: chain.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     fn add(&self, program: &'static str) -> Result<(), RulesError> {
@@ -74,32 +122,37 @@ impl Rules {
             _ => "ip6tables-restore",
         };
         let text = format!(
-            "*mangle\n:{chain} - [0:0]\n\
+            "*{TABLE}\n:{chain} - [0:0]\n\
              -A {chain} -p tcp -m mark ! --mark {mark:#x} -j NFQUEUE --queue-num {queue} --queue-bypass\n\
              COMMIT\n"
         );
         run(restore, &["-w", "--noflush"], &text)?;
         let jump = ["FORWARD", "-j", &chain];
-        if run(program, &[&["-w", "-t", "mangle", "-C"], &jump[..]].concat(), "").is_err() {
-            run(program, &[&["-w", "-t", "mangle", "-A"], &jump[..]].concat(), "")?;
+        if run(program, &[&["-w", "-t", TABLE, "-C"], &jump[..]].concat(), "").is_err() {
+            run(program, &[&["-w", "-t", TABLE, "-A"], &jump[..]].concat(), "")?;
         }
         Ok(())
     }
 
     fn remove(&self, program: &'static str) -> Result<(), RulesError> {
         let chain = self.chain();
-        let listed = run(program, &["-w", "-t", "mangle", "-S"], "")?;
-        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let listed = list(program, TABLE)?;
         let jump = format!("-A FORWARD -j {chain}");
         for _ in listed.lines().filter(|line| *line == jump) {
-            run(program, &["-w", "-t", "mangle", "-D", "FORWARD", "-j", &chain], "")?;
+            run(program, &["-w", "-t", TABLE, "-D", "FORWARD", "-j", &chain], "")?;
         }
         if listed.lines().any(|line| line == format!("-N {chain}")) {
-            run(program, &["-w", "-t", "mangle", "-F", &chain], "")?;
-            run(program, &["-w", "-t", "mangle", "-X", &chain], "")?;
+            run(program, &["-w", "-t", TABLE, "-F", &chain], "")?;
+            run(program, &["-w", "-t", TABLE, "-X", &chain], "")?;
         }
         Ok(())
     }
+}
+
+/// The rules of a table as commands.
+fn list(program: &'static str, table: &str) -> Result<String, RulesError> {
+    let listed = run(program, &["-w", "-t", table, "-S"], "")?;
+    Ok(String::from_utf8_lossy(&listed.stdout).into_owned())
 }
 
 fn run(program: &'static str, arguments: &[&str], input: &str) -> Result<Output, RulesError> {

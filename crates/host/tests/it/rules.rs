@@ -1,9 +1,12 @@
 //! `--setup` and `--teardown`.
 
-use anabranch_testkit::contents;
-use anabranch_testkit::netns::done;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
-use crate::world::{Chain, Family, ended};
+use anabranch_testkit::contents;
+use anabranch_testkit::netns::within;
+
+use crate::world::{Chain, Family, address, ended};
 
 #[test]
 fn rules_are_there_while_the_cache_runs_and_packets_pass_after_a_crash() {
@@ -11,8 +14,7 @@ fn rules_are_there_while_the_cache_runs_and_packets_pass_after_a_crash() {
     let file = contents(20_000);
     let url = chain.serve(Family::V6, &file, "reno");
     // A rule of the operator's must survive.
-    let own = ["-w", "-t", "mangle", "-A", "FORWARD", "-p", "udp", "-j", "ACCEPT"];
-    done("ip", &[&["netns", "exec", &chain.hosts[1], "iptables"], &own[..]].concat());
+    chain.add_rule(1, "-t security -A FORWARD -p udp -j ACCEPT");
     let before = chain.rules(1);
     let cache = chain.cache(1, &[]);
     let during = chain.rules(1);
@@ -50,4 +52,49 @@ fn an_interrupt_removes_the_rules() {
     cache.signal("-INT");
     assert_eq!(cache.ended().0, Some(130));
     assert_eq!(chain.rules(1), before);
+}
+
+/// The client's side may connect, the server's side may only answer.
+#[test]
+fn a_firewall_stays_closed_and_what_it_allows_is_cached() {
+    let Some(chain) = Chain::open(3) else { return };
+    for rule in [
+        "-P FORWARD DROP",
+        "-A FORWARD -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+        "-A FORWARD -i left -j ACCEPT",
+    ] {
+        chain.add_rule(1, rule);
+    }
+    let cache = chain.cache(1, &[]);
+    let inside: SocketAddr = format!("{}:9", address(Family::V4, 0, 1)).parse().expect("an address");
+    let _listener = within(&chain.hosts[0], || TcpListener::bind(inside).expect("the port is free"));
+    // Longer than the cache's first time-out, after which it would repeat the SYN.
+    let outside = within(&chain.hosts[2], || TcpStream::connect_timeout(&inside, Duration::from_millis(600)));
+    assert!(outside.is_err(), "the firewall drops the SYN");
+    let file = contents(20_000);
+    assert_eq!(chain.fetched(&chain.serve(Family::V4, &file, "cubic")), file);
+    assert!(ended(cache)["segments"].as_u64() > Some(20));
+}
+
+#[test]
+fn a_second_cache_and_a_host_that_translates_are_refused() {
+    let Some(chain) = Chain::open(3) else { return };
+    let refused = |queue, reason: &str| {
+        let before = chain.rules(1);
+        let output = chain.command(1, &["--queue", queue, "--setup"]).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(reason), "{said}");
+        assert_eq!(chain.rules(1), before);
+    };
+    let cache = chain.cache(1, &[]);
+    refused("2", "another cache has rules: the chain anabranch-cache-1");
+    drop(cache);
+    chain.add_rule(1, "-t nat -A POSTROUTING -o right -j MASQUERADE");
+    refused("1", "translates addresses");
+    // Rules that change nothing are no obstacle.
+    chain.add_rule(1, "-t nat -F POSTROUTING");
+    chain.add_rule(1, "-t nat -A POSTROUTING -o right -j ACCEPT");
+    let gone = chain.command(1, &["--queue", "1", "--teardown"]).output().expect("it starts");
+    assert!(gone.status.success(), "{}", String::from_utf8_lossy(&gone.stderr));
+    ended(chain.cache(1, &[]));
 }

@@ -161,10 +161,16 @@ impl Chain {
         octets(&mut self.fetch(url, 60))
     }
 
+    /// Adds a rule of IPv4 on a router.
+    pub(crate) fn add_rule(&self, router: usize, rule: &str) {
+        let words: Vec<&str> = rule.split(' ').collect();
+        done("ip", &[&["netns", "exec", &self.hosts[router], "iptables", "-w"], &words[..]].concat());
+    }
+
     /// The rules of a router, with those of IPv6.
     pub(crate) fn rules(&self, router: usize) -> String {
         let list =
-            |tables| run("ip", &["netns", "exec", &self.hosts[router], tables, "-w", "-t", "mangle", "-S"]);
+            |tables| run("ip", &["netns", "exec", &self.hosts[router], tables, "-w", "-t", "security", "-S"]);
         ["iptables", "ip6tables"].map(|tables| text(&list(tables).stdout)).concat()
     }
 }
