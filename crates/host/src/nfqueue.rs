@@ -95,9 +95,13 @@ impl Queue {
         loop {
             let (_, len) = recv(&self.socket, &mut self.buffer[..], RecvFlags::empty())?;
             let message = &self.buffer[..len.min(LONGEST_MESSAGE)];
+            // Nothing else would ever decide on that packet.
+            if let Some(Queued { id, .. }) = parse(message) {
+                decide(&mut self.verdicts, self.number, id, Verdict::Accept);
+            }
             let Some(code) = error_code(message) else { continue };
             return match code {
-                0 => Ok(()),
+                0 => self.flush(),
                 // The kernel also answers EPERM if the queue belongs to another process.
                 EPERM if is_open(self.number) => Err(io::ErrorKind::AddrInUse.into()),
                 EOPNOTSUPP | EINVAL => Err(io::ErrorKind::Unsupported.into()),
@@ -298,6 +302,8 @@ const EOPNOTSUPP: i32 = 95;
 
 #[cfg(test)]
 mod tests {
+    use anabranch_testkit::debian::find_or_install;
+    use anabranch_testkit::netns::{self, Broom, done, ip, within};
     use anabranch_testkit::prng::Prng;
 
     use super::*;
@@ -329,6 +335,28 @@ mod tests {
             // No message makes it panic.
             let _ = (parse(&damaged), error_code(&damaged));
         }
+    }
+
+    #[test]
+    fn a_packet_before_the_answer_to_a_configuration_passes() {
+        let host = netns::name("queue");
+        let _broom = Broom::new(std::slice::from_ref(&host));
+        if netns::skipped() || find_or_install("iptables", "iptables").is_none() {
+            return;
+        }
+        ip(&["netns", "add", &host]);
+        ip(&["-n", &host, "link", "set", "dev", "lo", "up"]);
+        let rule = ["iptables", "-w", "-A", "OUTPUT", "-p", "udp", "-j", "NFQUEUE", "--queue-num", "7"];
+        done("ip", &[&["netns", "exec", &host], &rule[..]].concat());
+        within(&host, || {
+            let options = QueueOptions { number: 7, length: 16, buffer: 1 << 16 };
+            let mut queue = Queue::open(options).expect("root may open it");
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+            socket.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("it is not zero");
+            socket.send_to(b"early", socket.local_addr().expect("it is bound")).expect("it waits");
+            queue.configure(&[(CFG_QUEUE_MAXLEN, &[0, 0, 0, 9])]).expect("the queue is ours");
+            assert_eq!(socket.recv(&mut [0; 8]).expect("the packet passes"), 5);
+        });
     }
 
     #[test]
