@@ -43,7 +43,7 @@ mod table;
 
 pub use config::{
     AckCustody, Backoff, Chance, Config, Custody, Displacement, DuplicateAcks, FlyingStart, Ratio,
-    SackForEnds, Samples, Signal, Suppression, Timeouts,
+    SackForEnds, Samples, Signal, Suppression, Timeouts, Validation,
 };
 pub use counters::Counters;
 pub use flow::FlowKey;
@@ -210,7 +210,7 @@ impl Node {
         let reset = segment.flags.contains(Flags::RST);
         if let Some(at) = self.table.find(&key) {
             let connection = self.table.get(at);
-            if connection.accepts(way, segment, self.config.flight) {
+            if connection.accepts(way, segment, &self.config) {
                 return Some(at);
             }
             if reset || connection.is_live(now) || self.cache.locks(&key) {
@@ -253,7 +253,7 @@ impl Node {
             && self
                 .table
                 .find(key)
-                .is_some_and(|at| self.table.get(at).half(way).fits(segment.seq, self.config.flight))
+                .is_some_and(|at| self.table.get(at).half(way).fits_data(segment, &self.config))
         {
             self.cache.acknowledged((key, way.back()), segment.ack, self.config.flight);
         }
@@ -282,6 +282,9 @@ impl Node {
         let connection = self.table.get_mut(at);
         // A SYN after the handshake is a late duplicate or forged.
         let late = connection.half(way).is_answered();
+        if !late {
+            connection.half_mut(way.back()).set_scale(options.window_scale);
+        }
         if segment.flags.contains(Flags::ACK) {
             if !late {
                 connection.sack_spoken = options.sack_permitted;

@@ -34,6 +34,8 @@ struct Context {
     sampled: Option<Instant>,
     /// Whether the acknowledgement number covers a retransmission.
     ambiguous: bool,
+    /// Number of retransmissions because of gaps.
+    repeats: u8,
 }
 
 impl Node {
@@ -79,7 +81,11 @@ impl Node {
                 delivered: None,
                 sampled: None,
                 ambiguous: false,
+                repeats: 0,
             };
+            // A segment in a gap is visited again by each acknowledgement.
+            let limited = self.config.repeats_per_ack < u8::MAX;
+            let mut visits = if limited { LONGEST_WALK } else { usize::MAX };
             let end = context.gaps.edge().unwrap_or(segment.ack);
             let mut next = Some(lowest);
             while let Some(place) = next {
@@ -88,10 +94,12 @@ impl Node {
                 if self.config.signal != Signal::LockedSegment && self.cache.slot(place).seq().gt(end) {
                     break;
                 }
-                next = self.cache.above(place);
+                next = self.cache.above(place).filter(|_| visits > 0);
+                let cached = self.cache.len();
                 if self.one_place(place, segment, options, &mut context) == Fate::Hold {
                     fate = Fate::Hold;
                 }
+                visits -= usize::from(self.cache.len() == cached).min(visits);
             }
             if self.config.samples == Samples::EachSegment
                 && let Some(sent) = context.sampled.filter(|_| !context.ambiguous)
@@ -176,7 +184,14 @@ impl Node {
     fn gap(&mut self, place: usize, options: &mut Options, context: &mut Context) -> Fate {
         let slot = self.cache.slot(place);
         let held = SackBlock { left: slot.seq(), right: slot.end() };
+        let most = self.config.repeats_per_ack;
+        let may_repeat = most == u8::MAX || context.repeats < most;
         if ripe(slot, context) && slot.repeats < self.config.max_repeats {
+            if !may_repeat {
+                // The sender must know of a gap that the node does not repair now.
+                return Fate::Pass;
+            }
+            context.repeats = context.repeats.saturating_add(1);
             self.cache.repeat(place);
             // This copy may be lost as well.
             self.cache.lock_until(place, context.now + context.rto);
@@ -331,5 +346,8 @@ fn ripe(slot: &Slot, context: &Context) -> bool {
 /// Limit on the segments that one advancing acknowledgement lets the node retransmit. With two, the
 /// rate of repairs grows as in slow start.
 const REPEATS_PER_ACK: usize = 2;
+/// Limit on the cached segments that one acknowledgement compares with its SACK blocks and that
+/// stay cached, if [`super::Config::repeats_per_ack`] is a limit.
+const LONGEST_WALK: usize = 1024;
 /// Option space of a TCP header in bytes (RFC 9293 section 3.1).
 pub(super) const MAX_OPTIONS: usize = 40;

@@ -226,28 +226,54 @@ impl Cache {
         (above != NONE).then_some(above as usize)
     }
 
-    /// Whether a segment is the lowest one of its flow.
-    pub(super) fn is_lowest(&self, at: usize) -> bool {
-        self.slots[at].below == NONE
+    /// Whether no lower segment of the flow is locked.
+    pub(super) fn is_lowest_locked(&self, at: usize) -> bool {
+        let mut below = self.slots[at].below;
+        while below != NONE && !self.slots[below as usize].is_locked() {
+            below = self.slots[below as usize].below;
+        }
+        below == NONE
     }
 
     /// The place of that very segment, or of one that contains it.
     #[inline]
     pub(super) fn find(&self, flow: (&Key, Way), segment: &Segment) -> Option<usize> {
         let (seq, end) = (segment.seq, segment.seq_end());
-        let mut at = self.flows[self.flow(flow)?].highest;
+        let flow = &self.flows[self.flow(flow)?];
+        let contains = |slot: &Slot| slot.seq().le(seq) && end.le(slot.end());
         // Most segments are new, and those that are not are among the lowest or the highest.
+        if self.is_low(flow, seq) {
+            let mut found = None;
+            let mut at = flow.lowest;
+            while at != NONE && self.slots[at as usize].seq().le(seq) {
+                let slot = &self.slots[at as usize];
+                if contains(slot) {
+                    found = Some(at as usize);
+                } else if slot.end().le(seq) {
+                    found = None;
+                }
+                at = slot.above;
+            }
+            return found;
+        }
+        let mut at = flow.highest;
         while at != NONE {
             let slot = &self.slots[at as usize];
             if slot.end().le(seq) {
                 return None;
             }
-            if slot.seq().le(seq) && end.le(slot.end()) {
+            if contains(slot) {
                 return Some(at as usize);
             }
             at = slot.below;
         }
         None
+    }
+
+    /// Whether a sequence number is nearer to the lowest segment of a flow than to the highest.
+    fn is_low(&self, flow: &Flow, seq: SeqNumber) -> bool {
+        let seq_of = |at: u32| self.slots[at as usize].seq();
+        flow.len > 0 && seq.distance(seq_of(flow.lowest)) < seq_of(flow.highest).distance(seq)
     }
 
     /// Chooses the place of a segment (action 1): an empty place if there is one; otherwise, by
@@ -256,13 +282,23 @@ impl Cache {
     #[inline]
     pub(super) fn place(&self, config: &Config, flow: (&Key, Way), segment: &Segment, draw: Draw) -> Place {
         let number = self.flow(flow);
-        if number.is_some_and(|number| self.flows[number].len as usize >= config.flow_segments)
-            || self.octets.saturating_add(segment.payload.len()) > config.cache_octets
-        {
+        let len = number.map_or(0, |number| self.flows[number].len);
+        if len as usize >= config.flow_segments {
             return Place::None;
         }
-        if self.len() < config.cache_segments {
+        let excess = self.octets.saturating_add(segment.payload.len()).saturating_sub(config.cache_octets);
+        let has_room = self.len() < config.cache_segments;
+        if excess == 0 && has_room {
             return Place::Empty;
+        }
+        if config.displacement == Displacement::OfLongest {
+            let victim = self.victim(len, segment.seq);
+            return victim
+                .filter(|at| self.slots[*at].segment.payload.len() >= excess)
+                .map_or(Place::None, Place::Instead);
+        }
+        if excess > 0 {
+            return Place::None;
         }
         if self.locked < self.len {
             let open = self.slots.iter().enumerate().filter(|(_, s)| s.flow != NONE && !s.is_locked());
@@ -275,6 +311,24 @@ impl Cache {
             (Displacement::ByLower, Some(at)) if segment.seq.lt(self.slots[at].seq()) => Place::Instead(at),
             _ => Place::None,
         }
+    }
+
+    /// What to overwrite for the sake of a flow with `len` segments: an unlocked segment, or the
+    /// highest one of a longer flow. Looks at a few places only, since a flow with many segments
+    /// has most of them.
+    fn victim(&self, len: u32, seq: SeqNumber) -> Option<usize> {
+        // Places all over the cache, and others for the next segment.
+        let step = self.slots.len().div_ceil(SAMPLE).max(1);
+        let from = seq.0.wrapping_mul(0x9e37_79b9) as usize % step;
+        let sample = (from..self.slots.len()).step_by(step).filter(|at| self.slots[*at].flow != NONE);
+        let open = sample.clone().filter(|at| !self.slots[*at].is_locked());
+        if let Some(oldest) = open.min_by_key(|at| self.slots[*at].sent_at) {
+            return Some(oldest);
+        }
+        let longest =
+            sample.map(|at| &self.flows[self.slots[at].flow as usize]).max_by_key(|flow| flow.len)?;
+        // With a difference of one, two flows would go on overwriting each other.
+        (longest.len > len + 1).then_some(longest.highest as usize)
     }
 
     /// Stores a segment at a place returned by [`Cache::place`], unlocked and without a timer.
@@ -337,8 +391,16 @@ impl Cache {
     fn link(&mut self, at: usize, flow: usize) {
         let seq = self.slots[at].seq();
         let mut below = self.flows[flow].highest;
-        while below != NONE && self.slots[below as usize].seq().gt(seq) {
-            below = self.slots[below as usize].below;
+        if self.is_low(&self.flows[flow], seq) {
+            below = NONE;
+            let mut above = self.flows[flow].lowest;
+            while above != NONE && self.slots[above as usize].seq().le(seq) {
+                (below, above) = (above, self.slots[above as usize].above);
+            }
+        } else {
+            while below != NONE && self.slots[below as usize].seq().gt(seq) {
+                below = self.slots[below as usize].below;
+            }
         }
         let above = match below {
             NONE => core::mem::replace(&mut self.flows[flow].lowest, at as u32),
@@ -408,7 +470,7 @@ impl Cache {
         None
     }
 
-    /// Locks the segment.
+    /// Locks the segment without setting a timer.
     pub(super) fn lock(&mut self, at: usize) {
         self.locked += u32::from(!self.slots[at].is_locked());
         self.slots[at].lock = Lock::Locked;
@@ -420,14 +482,27 @@ impl Cache {
         self.set_timer(at, deadline);
     }
 
-    /// Unlocks the segment and stops its timer.
+    /// Unlocks the segment and stops its timer. If the timer was that of the flow, the next locked
+    /// segment gets it.
     pub(super) fn release(&mut self, at: usize) {
         self.locked -= u32::from(self.slots[at].is_locked());
-        self.stop_timer(at);
         let slot = &mut self.slots[at];
         slot.lock = Lock::Open;
         slot.pending = false;
         slot.repeats = 0;
+        if slot.timer == NONE {
+            return;
+        }
+        let mut above = core::iter::successors(self.above(at), |at| self.above(*at));
+        match above.find(|at| self.slots[*at].is_locked()) {
+            Some(next) if self.slots[next].timer == NONE => {
+                self.slots[next].deadline = self.slots[at].deadline;
+                let timer = core::mem::replace(&mut self.slots[at].timer, NONE);
+                self.slots[next].timer = timer;
+                self.timers[timer as usize] = next as u32;
+            }
+            _ => self.stop_timer(at),
+        }
     }
 
     /// The earliest timer.
@@ -448,7 +523,8 @@ impl Cache {
         self.sink(place);
     }
 
-    fn stop_timer(&mut self, at: usize) {
+    /// Stops the timer of a segment, if it runs.
+    pub(super) fn stop_timer(&mut self, at: usize) {
         let place = core::mem::replace(&mut self.slots[at].timer, NONE);
         if place == NONE {
             return;
@@ -525,7 +601,7 @@ impl Cache {
     }
 
     /// Drops segments that were not sent for `idle`. They belong to closed connections, or to ones
-    /// without state. A locked segment has its own timer.
+    /// without state. A locked segment or a lower one of its flow has a timer.
     pub(super) fn expire(&mut self, now: Instant, idle: Duration) {
         for at in 0..self.slots.len() {
             let slot = &self.slots[at];
@@ -559,6 +635,9 @@ impl Cache {
     }
 }
 
+/// Number of places of which the best one is overwritten.
+const SAMPLE: usize = 16;
+
 /// Stores an item at this place, or behind all others if there is none. Returns its place.
 fn store<T>(items: &mut Vec<T>, at: u32, item: T) -> usize {
     if let Some(place) = items.get_mut(at as usize) {
@@ -583,6 +662,54 @@ impl Draw {
         match self {
             Self::Word(word) => chance.hit(word),
             Self::Always => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::net::{IpAddr, Ipv4Addr};
+
+    use anabranch_testkit::prng::Prng;
+    use bytes::Bytes;
+
+    use super::super::FlowKey;
+    use super::*;
+
+    /// Segments that overlap, in any order, are found from both ends as from the highest down.
+    #[test]
+    fn a_segment_is_found_from_the_nearer_end() {
+        let mut prng = Prng::new(5);
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let flow = FlowKey { source: address, destination: address };
+        for _ in 0..300 {
+            let mut segment = |first: u32| Segment {
+                src_port: 1,
+                dst_port: 2,
+                seq: SeqNumber(first.wrapping_add(prng.below(60) as u32)),
+                payload: Bytes::from(alloc::vec![0; prng.pick(&[1, 5, 10, 20])]),
+                ..Segment::default()
+            };
+            // Numbers wrap.
+            let first = u32::MAX - 30;
+            let (key, way) = Key::of(flow, &segment(first));
+            let mut cache = Cache::new(16);
+            for _ in 0..12 {
+                cache.put(Place::Empty, (&key, way), Instant::ZERO, segment(first));
+            }
+            let all: Vec<usize> =
+                core::iter::successors(cache.lowest((&key, way)), |at| cache.above(*at)).collect();
+            assert!(
+                all.len() == 12 && all.is_sorted_by_key(|at| cache.slot(*at).seq().0.wrapping_sub(first))
+            );
+            for _ in 0..40 {
+                let wanted = segment(first);
+                let (seq, end) = (wanted.seq, wanted.seq_end());
+                let down = all.iter().rev().map(|at| (*at, cache.slot(*at)));
+                let down = down.take_while(|(_, slot)| slot.end().gt(seq));
+                let down = { down }.find(|(_, slot)| slot.seq().le(seq) && end.le(slot.end()));
+                assert_eq!(cache.find((&key, way), &wanted), down.map(|(at, _)| at));
+            }
         }
     }
 }

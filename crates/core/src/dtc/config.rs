@@ -18,6 +18,8 @@ pub struct Config {
     /// Largest assumed flight of a sender in bytes, at most 2^30. A segment farther away from the
     /// others belongs to another connection.
     pub flight: u32,
+    /// Which numbers within one flight are acceptable.
+    pub validation: Validation,
     /// Idle time after which a connection is dropped (erratum D26: the paper gives none).
     pub idle: Duration,
     /// When a cached segment is locked, and when it is unlocked.
@@ -48,6 +50,9 @@ pub struct Config {
     /// The same limit while no segment of the destination has been seen. Spoofed segments cause at
     /// most this many copies of each.
     pub unanswered_repeats: u8,
+    /// Limit on the segments that the SACK blocks of one acknowledgement let the node retransmit
+    /// (action 3.3), against acknowledgements that make the node send much; 255: no limit.
+    pub repeats_per_ack: u8,
     /// Number of retransmissions sent at once after a missing link acknowledgement; later ones wait
     /// for the local time-out. Only with [`Custody::UntilLinkAck`], and for SYN.
     pub immediate_repeats: u8,
@@ -66,6 +71,17 @@ pub struct Config {
     pub sack: SackForEnds,
     /// Hop-by-hop reliable SYN with a first measurement of the round-trip time (section IV-C).
     pub flying_start: FlyingStart,
+}
+
+/// Which sequence numbers are acceptable, besides the limit of [`Config::flight`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Validation {
+    /// All within one flight.
+    WithinFlight,
+    /// Of an acknowledgement without data, those at most 64 KiB from the highest number of its end.
+    /// Of data, those that exceed the highest number by at most the last window of the receiver, or
+    /// 1 MiB if the window is unknown. A host that does not see the connection hardly guesses them.
+    WithinWindow,
 }
 
 /// When a cached segment is locked.
@@ -130,7 +146,7 @@ impl Ratio {
     }
 }
 
-/// Which segment may displace a locked one.
+/// Which segment is displaced if all are locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Displacement {
     /// None. On the chain of the paper this is 1 to 5 % cheaper than the other.
@@ -138,6 +154,10 @@ pub enum Displacement {
     /// A segment of the same connection with a lower sequence number: the paper only says that
     /// higher ones are kept out (erratum D14).
     ByLower,
+    /// The highest segment of a longer flow, so that connections share the cache. Unlocked
+    /// segments come first. Of many segments only a sample is compared. This also applies to
+    /// [`Config::cache_octets`].
+    OfLongest,
 }
 
 /// Growth of the local time-out.
@@ -241,6 +261,7 @@ impl Config {
             cache_octets: usize::MAX,
             connections: 16,
             flight: 1 << 20,
+            validation: Validation::WithinFlight,
             idle: Duration::from_secs(300),
             custody: Custody::OnSuspicion,
             cache_chance: Chance::HALF,
@@ -253,6 +274,7 @@ impl Config {
             timeouts: Timeouts::EachSegment,
             max_repeats: 16,
             unanswered_repeats: u8::MAX,
+            repeats_per_ack: u8::MAX,
             immediate_repeats: 4,
             guard: Ratio { num: 1, den: 1 },
             suppression: Suppression::AfterRepetition,

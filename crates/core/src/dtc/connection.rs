@@ -1,6 +1,6 @@
 //! State of one connection in a node, without its segments.
 
-use super::config::{FlyingStart, Samples};
+use super::config::{Config, FlyingStart, Samples, Validation};
 use super::flow::{Key, Way};
 use super::index::NONE;
 use crate::segment::{Flags, Segment, SeqNumber, Timestamps};
@@ -53,7 +53,7 @@ impl Connection {
     /// Whether the numbers of a segment fit the connection: a stale or forged segment must not
     /// change the state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
     #[inline]
-    pub(super) fn accepts(&self, way: Way, segment: &Segment, flight: u32) -> bool {
+    pub(super) fn accepts(&self, way: Way, segment: &Segment, config: &Config) -> bool {
         let (forth, back) = (self.half(way), self.half(way.back()));
         let acks = segment.flags.contains(Flags::ACK);
         if segment.flags.contains(Flags::RST) {
@@ -69,8 +69,8 @@ impl Connection {
         if segment.flags.contains(Flags::SYN) && !acks {
             return forth.knows_syn(segment);
         }
-        forth.fits(segment.seq, flight)
-            && (!acks || back.fits(segment.ack, flight) && back.accounts_for(segment.ack))
+        forth.fits_data(segment, config)
+            && (!acks || back.fits(segment.ack, config.flight) && back.accounts_for(segment.ack))
     }
 
     /// Whether both FINs are acknowledged.
@@ -104,6 +104,9 @@ pub(super) struct Half {
     /// Window of the newest segment with the same acknowledgement number.
     ack_window: u16,
     flags: u16,
+    /// The window of acknowledgements is a multiple of 2 to the power of this less 1 (RFC 7323
+    /// section 2); 0 if no SYN was seen.
+    scale: u8,
     /// Number of consecutive equal acknowledgements.
     duplicates: u8,
     /// Recent amount of reordering.
@@ -354,6 +357,32 @@ impl Half {
         !self.has(Self::HIGHEST_KNOWN) || self.highest.distance(seq).unsigned_abs() <= flight
     }
 
+    /// Whether the sequence number of a segment of this direction is acceptable.
+    #[inline]
+    pub(super) fn fits_data(&self, segment: &Segment, config: &Config) -> bool {
+        if !self.fits(segment.seq, config.flight) {
+            return false;
+        }
+        if config.validation == Validation::WithinFlight || !self.has(Self::HIGHEST_KNOWN) {
+            return true;
+        }
+        if segment.seq_len() == 0 {
+            return self.highest.distance(segment.seq).unsigned_abs() <= NEAR;
+        }
+        let window = match (self.scale, self.has(Self::ACKED_KNOWN)) {
+            (1.., true) => u32::from(self.ack_window) << (self.scale - 1),
+            _ => UNKNOWN_WINDOW,
+        };
+        let above = i64::from(segment.seq_end().distance(self.highest));
+        // A retransmission may belong to an earlier window.
+        (-i64::from(window.max(UNKNOWN_WINDOW))..=i64::from(window.max(NEAR))).contains(&above)
+    }
+
+    /// Notes the window scale option of the receiver's SYN.
+    pub(super) fn set_scale(&mut self, shift: Option<u8>) {
+        self.scale = 1 + shift.unwrap_or(0).min(LARGEST_SHIFT);
+    }
+
     /// Whether the seen data covers the acknowledgement number.
     #[inline]
     fn accounts_for(&self, ack: SeqNumber) -> bool {
@@ -391,5 +420,12 @@ const DUP_THRESH: u8 = 3;
 const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
 /// A SYN followed by fewer bytes than this still belongs to the same connection.
 const OLD_SYN: i32 = 1 << 16;
+/// How far the sequence number of an acknowledgement without data may be from the data seen, in
+/// bytes: data may have been lost before it.
+const NEAR: u32 = 1 << 16;
+/// Window of a receiver before its first acknowledgement, or whose SYN was not seen, in bytes.
+const UNKNOWN_WINDOW: u32 = 1 << 20;
+/// RFC 7323 section 2.3.
+const LARGEST_SHIFT: u8 = 14;
 /// Number of in-order segments for which one reordering raises the threshold.
 const REORDERING_STEP: u8 = 32;

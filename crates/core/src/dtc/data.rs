@@ -85,9 +85,17 @@ impl Node {
         let key = self.table.get(at).key;
         let stored = self.cache.put(place, (&key, way), now, segment)?;
         if let Some(deadline) = deadline {
-            self.cache.lock_until(stored, deadline);
+            self.lock_until(stored, deadline);
         }
         Some(stored)
+    }
+
+    /// Locks a segment and sets its timer. If the flow has one timer, another segment may have it.
+    fn lock_until(&mut self, place: usize, deadline: Instant) {
+        match self.config.timeouts {
+            Timeouts::LowestOfFlow if !self.cache.is_lowest_locked(place) => self.cache.lock(place),
+            _ => self.cache.lock_until(place, deadline),
+        }
     }
 
     /// Handles a segment that is already cached: a retransmission from upstream.
@@ -119,7 +127,7 @@ impl Node {
         slot.pending = false;
         slot.repeats = 0;
         if slot.is_locked() || self.config.custody == Custody::UntilLinkAck {
-            self.cache.lock_until(place, now + rto);
+            self.lock_until(place, now + rto);
         }
         Fate::Pass
     }
@@ -230,10 +238,17 @@ impl Node {
                 return;
             }
             let slot = self.cache.slot(place);
-            if self.config.timeouts == Timeouts::LowestOfFlow && !self.cache.is_lowest(place) {
-                let rto = self.local_rto(self.half_of(place), 0);
-                self.cache.set_timer(place, now + rto);
-                continue;
+            if self.config.timeouts == Timeouts::LowestOfFlow {
+                if !self.cache.is_lowest_locked(place) {
+                    self.cache.stop_timer(place);
+                    continue;
+                }
+                // The timer may be that of an earlier segment.
+                let due = slot.sent_at + self.local_rto(self.half_of(place), slot.repeats);
+                if due > now {
+                    self.cache.set_timer(place, due);
+                    continue;
+                }
             }
             let (key, way) = self.cache.flow_of(place);
             let at = self.table.find(&key).unwrap_or(Table::STATELESS);
@@ -242,14 +257,25 @@ impl Node {
                 false => self.config.max_repeats.min(self.config.unanswered_repeats),
             };
             if slot.repeats >= most {
-                self.cache.release(place);
-                self.counters.given_up += 1;
+                self.give_up(place);
                 continue;
             }
             let rto = self.local_rto(self.half_of(place), slot.repeats + 1);
             self.cache.repeat(place);
             self.cache.set_timer(place, now + rto);
             self.counters.local_timeouts += 1;
+        }
+    }
+
+    /// Leaves a segment to the endpoints. If the flow has one timer, all others would wait behind
+    /// this segment.
+    fn give_up(&mut self, place: usize) {
+        let whole = self.config.timeouts == Timeouts::LowestOfFlow;
+        let mut next = Some(place);
+        while let Some(place) = next {
+            next = self.cache.above(place).filter(|_| whole);
+            self.counters.given_up += u64::from(self.cache.slot(place).is_locked());
+            self.cache.release(place);
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_core::dtc::{
     AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, FlyingStart, LinkEvent, Node,
-    SackForEnds, Samples, Signal, Timeouts, Transmit, Verdict,
+    SackForEnds, Samples, Signal, Timeouts, Transmit, Validation, Verdict,
 };
 use anabranch_core::segment::{
     Dss, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, WireDsn,
@@ -1102,12 +1102,12 @@ fn data_with_an_acknowledgement_of_something_new_always_pass() {
 fn nonsense_is_survived() {
     for seed in 0..2000 {
         let mut prng = Prng::new(seed);
-        let base = if prng.chance(50) { Config::paper() } else { Config::improved() };
+        let base = prng.pick(&[Config::paper(), Config::improved(), router()]);
         let config = Config {
             cache_segments: prng.below(4) as usize,
             connections: prng.below(4) as usize,
             duplicate_acks: DuplicateAcks::Repeat,
-            displacement: prng.pick(&[Displacement::Never, Displacement::ByLower]),
+            displacement: prng.pick(&[Displacement::Never, Displacement::ByLower, Displacement::OfLongest]),
             ..base
         };
         let mut node = Node::new(config);
@@ -1269,6 +1269,75 @@ fn a_router_changes_no_acknowledgement() {
     assert_eq!(bench.sent(), [data(2), data(4)]);
     bench.pass(ack(2, &[3, 5, 8]));
     assert_eq!(bench.node.counters().sack_added, 0);
+}
+
+#[test]
+fn a_flow_has_one_timer_and_is_given_up_as_a_whole() {
+    let mut bench = routed();
+    for n in 2..42 {
+        bench.pass(data(n));
+        bench.now += 1;
+    }
+    let (mut wakes, mut copies) = (0, 0);
+    while let Some(at) = bench.node.next_timeout().filter(|at| *at < ms(200_000)) {
+        bench.node.handle_timeout(at);
+        copies += std::iter::from_fn(|| bench.node.poll_transmit(at)).count();
+        wakes += 1;
+    }
+    let counters = bench.node.counters();
+    assert_eq!((copies, counters.local_timeouts, counters.given_up), (8, 8, 40));
+    assert!(wakes <= 12, "{wakes} times for 40 segments");
+}
+
+#[test]
+fn a_long_flow_makes_room_for_others() {
+    for (cache_segments, cache_octets) in [(64, usize::MAX), (1000, 64 * MSS as usize)] {
+        let displacement = Displacement::OfLongest;
+        let mut bench = Bench::new(Config { cache_segments, cache_octets, displacement, ..router() });
+        (1..101).for_each(|n| bench.pass(data(n)));
+        assert_eq!((bench.node.cached().0, bench.node.counters().not_cached), (64, 36));
+        (1..101).for_each(|n| bench.pass(Segment { src_port: 3, ..data(n) }));
+        assert_eq!(bench.node.cached().0, 64);
+        bench.pass(ack(101, &[]));
+        let left = bench.node.cached().0;
+        assert!((24..=33).contains(&left), "{left} of 64 are the other's");
+    }
+}
+
+#[test]
+fn one_acknowledgement_repeats_a_limited_number_of_segments() {
+    let mut bench = Bench::new(Config { repeats_per_ack: 4, ..router() });
+    (2..32).for_each(|n| bench.pass(data(n)));
+    bench.pass(Segment { payload: Bytes::from_static(b"x"), ..ack(2, &[]) });
+    bench.now += 301;
+    bench.pass(ack(2, &[31]));
+    assert_eq!(bench.sent(), [2, 3, 4, 5].map(data));
+    // The block has measured the round trip.
+    bench.now += 1;
+    bench.pass(ack(2, &[31]));
+    assert_eq!(bench.sent(), [6, 7, 8, 9].map(data));
+}
+
+/// A host that does not see the connection does not guess its numbers.
+#[test]
+fn numbers_far_from_those_of_a_connection_are_forged() {
+    for (shift, far_fits) in [(None, false), (Some(14), true)] {
+        let mut bench = Bench::new(Config { validation: Validation::WithinWindow, ..router() });
+        let mut answer = syn_ack(true);
+        answer.options.window_scale = shift;
+        [syn(true), answer, data(1), ack(2, &[]), data(2)].into_iter().for_each(|s| bench.pass(s));
+        assert_eq!(bench.node.cached().0, 1);
+        // Acknowledges all, also what is still to come.
+        for n in [3, 4] {
+            bench.pass(Segment { seq: SeqNumber(70_000), ..ack(n, &[]) });
+        }
+        assert_eq!((bench.node.cached().0, bench.node.counters().unacceptable), (1, 2));
+        bench.pass(Segment { seq: at(3) + 70_000, ..data(3) });
+        assert_eq!(bench.node.counters().unacceptable, if far_fits { 2 } else { 3 });
+        bench.pass(data(3));
+        bench.pass(ack(4, &[]));
+        assert_eq!(bench.node.cached().0, usize::from(far_fits));
+    }
 }
 
 fn nonsense(prng: &mut Prng) -> Segment {
