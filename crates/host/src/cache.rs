@@ -182,9 +182,7 @@ fn without_rules(error: RulesError) -> Error {
         RulesError::Translates { program, rule } => Error::input(format!(
             "this host translates addresses, which --setup does not support: {program} -t nat {rule}"
         ))
-        .with_hint(
-            "leave out --setup and add rules of your own for connections that are not translated",
-        ),
+        .with_hint("leave out --setup and add rules of your own for connections that are not translated"),
         RulesError::Other { chain } => Error::input(format!("another cache has rules: the chain {chain}"))
             .with_hint("stop that cache, or remove its rules with --teardown and its --queue"),
         RulesError::Failed { command, reason } => {

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_core::dtc::{
-    AckCustody, Config, Counters, FlowKey, LinkEvent, Node, SackForEnds, Samples, Signal, Suppression,
-    Timeouts, Transmit, Verdict,
+    AckCustody, Config, Counters, Displacement, FlowKey, LinkEvent, Node, SackForEnds, Samples, Signal,
+    Suppression, Timeouts, Transmit, Validation, Verdict,
 };
 use anabranch_core::segment::{Flags, Segment};
 use anabranch_core::time::{Duration, Instant};
@@ -43,8 +43,11 @@ impl Limits {
             samples: Samples::EachSegment,
             initial_rto: INITIAL_TIMEOUT,
             min_rto: self.min_timeout,
+            validation: Validation::WithinWindow,
+            displacement: Displacement::OfLongest,
             timeouts: Timeouts::LowestOfFlow,
             unanswered_repeats: UNANSWERED_REPEATS,
+            repeats_per_ack: REPEATS_PER_ACK,
             suppression: Suppression::AfterTransmission { at_least: soon },
             signal: Signal::Never,
             acks: AckCustody::Repair { after: soon, at_most: 3 },
@@ -97,6 +100,10 @@ pub struct PacketCache {
     counters: PacketCounters,
     /// Parts of a packet of which other parts were held back.
     parts: VecDeque<Transmit>,
+    /// Refused packets of the cache, less half of those sent.
+    refusals: u8,
+    /// Until then every packet passes.
+    passes_until: Instant,
 }
 
 impl PacketCache {
@@ -107,6 +114,8 @@ impl PacketCache {
             paths: Paths::new(config.connections),
             counters: PacketCounters::default(),
             parts: VecDeque::new(),
+            refusals: 0,
+            passes_until: Instant::ZERO,
         }
     }
 
@@ -136,8 +145,14 @@ impl PacketCache {
         match self.node.handle_segment(now, flow, &segment, 0) {
             // The configuration rewrites nothing: endpoints see each other's options as they are.
             Verdict::Forward | Verdict::Rewrite(_) => Ruling::Accept,
+            Verdict::Hold if self.passes(now) => Ruling::Accept,
             Verdict::Hold => Ruling::Drop,
         }
+    }
+
+    /// Whether every packet passes, because the kernel refuses those of the cache.
+    fn passes(&self, now: Instant) -> bool {
+        now < self.passes_until
     }
 
     /// Handles a packet that the kernel will cut into segments with payloads of at most `cut`
@@ -152,7 +167,7 @@ impl PacketCache {
             }
         }
         let passed = self.parts.len() - queued;
-        if held > 0 {
+        if held > 0 && !self.passes(now) {
             // The parts that pass are sent one by one.
             return Ruling::Drop;
         }
@@ -186,6 +201,24 @@ impl PacketCache {
                 return Some(flow.destination);
             }
         }
+    }
+
+    /// Handles the outcome of a packet that the cache has sent: whether the kernel has taken it.
+    /// After several refusals each packet passes for some seconds, since the node takes a segment
+    /// for sent that was not, and would hold back the sender's. Returns true if that time begins.
+    pub fn handle_sent(&mut self, now: Instant, taken: bool) -> bool {
+        if taken {
+            self.refusals = self.refusals.saturating_sub(1);
+            return false;
+        }
+        self.refusals += 2;
+        if self.refusals < MOST_REFUSALS {
+            return false;
+        }
+        self.refusals = 0;
+        let begins = !self.passes(now);
+        self.passes_until = now + REFUSED;
+        begins
     }
 
     /// When to call [`PacketCache::handle_timeout`].
@@ -275,7 +308,8 @@ fn parts(segment: &Segment, cut: usize) -> impl Iterator<Item = Segment> {
         Segment {
             seq: segment.seq + from as u32,
             flags,
-            payload: segment.payload.slice(from..to),
+            // A slice would keep the whole packet in memory as long as one part is cached.
+            payload: Bytes::copy_from_slice(&segment.payload[from..to]),
             ..segment.clone()
         }
     })
@@ -393,6 +427,14 @@ const INITIAL_TIMEOUT: Duration = Duration::from_millis(250);
 /// Repetitions of a segment to a destination that has not answered yet: a flood of spoofed SYNs
 /// causes at most this many copies.
 const UNANSWERED_REPEATS: u8 = 3;
+/// Repetitions that the SACK blocks of one acknowledgement cause: receivers send one for each two
+/// segments at least.
+const REPEATS_PER_ACK: u8 = 32;
+/// Three refusals in a row, or a few more if others come between.
+const MOST_REFUSALS: u8 = 6;
+/// How long packets pass after the last refusals. Copies are still sent, so as to find out whether
+/// the kernel takes them again.
+const REFUSED: Duration = Duration::from_secs(5);
 /// The flag in the seventh byte of an IPv4 header (RFC 791 section 3.1).
 const DONT_FRAGMENT: u8 = 0x40;
 /// An MSS that every path of IPv6 has (RFC 8200 section 5), for connections whose SYN was not seen.

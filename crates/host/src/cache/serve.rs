@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anabranch_core::dtc::Config;
 use anabranch_deploy::error::Error;
+use anabranch_deploy::log::Entry;
 use anabranch_net::clock::Clock;
 use tokio::io::unix::AsyncFd;
 
@@ -30,6 +31,8 @@ pub(super) struct Serving {
 pub(super) struct Counters {
     /// Packets of the cache that the kernel refused.
     pub(super) unsent: Cell<u64>,
+    /// Whether the operator knows that.
+    warned: Cell<bool>,
     /// How often packets passed without a verdict because the queue was full.
     pub(super) overruns: Cell<u64>,
     /// Reports of the link layer.
@@ -103,7 +106,10 @@ impl Serving {
                 cache.handle_timeout(now);
             }
             while let Some(destination) = cache.poll_transmit(now, &mut packet) {
-                self.send(&packet, destination);
+                let taken = self.send(&packet, destination);
+                if cache.handle_sent(now, taken) && !self.counters.warned.replace(true) {
+                    Entry::warning("refused", REFUSED).write();
+                }
             }
         }
     }
@@ -135,11 +141,11 @@ impl Serving {
         queue.flush().map(|()| Drained::Batch)
     }
 
-    fn send(&self, packet: &[u8], destination: IpAddr) {
-        // A packet that the kernel refuses is lost, as on any path.
-        if self.raw.send(packet, destination).is_err() {
-            self.counters.unsent.set(self.counters.unsent.get() + 1);
-        }
+    /// Sends a packet, and returns whether the kernel has taken it.
+    fn send(&self, packet: &[u8], destination: IpAddr) -> bool {
+        let taken = self.raw.send(packet, destination).is_ok();
+        self.counters.unsent.set(self.counters.unsent.get() + u64::from(!taken));
+        taken
     }
 }
 
@@ -150,6 +156,8 @@ enum Drained {
     Batch,
 }
 
+const REFUSED: &str = "the kernel refuses packets of the cache, so nothing is held back for some \
+                       seconds; look for a firewall in OUTPUT, a missing route or a smaller MTU";
 /// Packets per turn, after which timers and other tasks have theirs.
 const BATCH: usize = 64;
 /// asm-generic/errno.h

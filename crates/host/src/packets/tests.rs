@@ -170,6 +170,37 @@ fn a_long_packet_is_cached_as_the_segments_of_a_device() {
 }
 
 #[test]
+fn nothing_is_held_back_while_the_kernel_refuses_packets() {
+    let mut cache = open(false);
+    let offload = Offload { checksum: true, segments: true };
+    let short = packet(header(false, true), &data(0, 100));
+    let long = packet(header(false, true), &data(100, 3 * MSS));
+    let rulings = |cache: &mut PacketCache, at| {
+        let rulings = [(&short, Offload::default()), (&long, offload)]
+            .map(|(packet, offload)| cache.handle_packet(ms(at), packet, offload));
+        assert_eq!(sent(cache, ms(at)), Vec::<Vec<u8>>::new());
+        rulings
+    };
+    assert_eq!(rulings(&mut cache, 30), [Ruling::Accept; 2]);
+    assert_eq!(rulings(&mut cache, 31), [Ruling::Drop; 2], "they were sent a moment ago");
+    let outcomes = [false, false, true, false, false].map(|taken| cache.handle_sent(ms(31), taken));
+    assert_eq!(outcomes, [false, false, false, false, true]);
+    assert_eq!(rulings(&mut cache, 32), [Ruling::Accept; 2]);
+    cache.handle_timeout(ms(5100));
+    assert_eq!(sent(&mut cache, ms(5100)), [short.clone()]);
+    let after = cache.handle_packet(ms(5101), &short, Offload::default());
+    assert_eq!(after, Ruling::Drop, "the kernel is tried again");
+}
+
+#[test]
+fn parts_of_a_long_packet_own_their_bytes() {
+    let long = data(0, 3 * MSS + 100);
+    for part in parts(&long, MSS) {
+        assert!(part.payload.is_unique(), "{} bytes", part.payload.len());
+    }
+}
+
+#[test]
 fn a_report_of_the_link_layer_repeats_at_once() {
     let mut cache = open(true);
     let [first, second] = [0, 100].map(|from| packet(header(true, true), &data(from, 100)));

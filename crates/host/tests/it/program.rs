@@ -80,6 +80,21 @@ fn counters_are_metrics_and_reports_of_a_driver_are_read() {
     assert!(!socket.exists());
 }
 
+/// A firewall that drops the cache's packets leaves connections as they are without a cache.
+#[test]
+fn a_cache_whose_packets_are_refused_says_so_and_holds_nothing() {
+    let Some(chain) = Chain::open(3) else { return };
+    chain.add_rule(1, "-P OUTPUT DROP");
+    let file = contents(20_000);
+    let url = chain.serve(Family::V4, &file, "cubic");
+    let cache = chain.cache(1, &[]);
+    chain.add_rule(0, "-t raw -A PREROUTING -p tcp -m statistic --mode nth --every 3 --packet 2 -j DROP");
+    assert_eq!(chain.fetched(&url), file);
+    let said = cache.says("refuses packets of the cache");
+    assert!(said.contains("OUTPUT"), "{said}");
+    assert!(ended(cache)["unsent"].as_u64() >= Some(3));
+}
+
 /// The rules of a cache that runs as a user with the two capabilities of the unit.
 #[test]
 fn two_capabilities_suffice() {

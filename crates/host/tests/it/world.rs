@@ -161,10 +161,10 @@ impl Chain {
         octets(&mut self.fetch(url, 60))
     }
 
-    /// Adds a rule of IPv4 on a router.
-    pub(crate) fn add_rule(&self, router: usize, rule: &str) {
+    /// Adds a rule of IPv4 on a host.
+    pub(crate) fn add_rule(&self, host: usize, rule: &str) {
         let words: Vec<&str> = rule.split(' ').collect();
-        done("ip", &[&["netns", "exec", &self.hosts[router], "iptables", "-w"], &words[..]].concat());
+        done("ip", &[&["netns", "exec", &self.hosts[host], "iptables", "-w"], &words[..]].concat());
     }
 
     /// The rules of a router, with those of IPv6.
