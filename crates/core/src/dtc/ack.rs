@@ -348,6 +348,6 @@ fn ripe(slot: &Slot, context: &Context) -> bool {
 const REPEATS_PER_ACK: usize = 2;
 /// Limit on the cached segments that one acknowledgement compares with its SACK blocks and that
 /// stay cached, if [`super::Config::repeats_per_ack`] is a limit.
-const LONGEST_WALK: usize = 1024;
+const LONGEST_WALK: usize = 256;
 /// Option space of a TCP header in bytes (RFC 9293 section 3.1).
 pub(super) const MAX_OPTIONS: usize = 40;

@@ -1305,6 +1305,21 @@ fn a_long_flow_makes_room_for_others() {
 }
 
 #[test]
+fn places_of_a_flow_that_was_given_up_are_free() {
+    let mut bench = Bench::new(Config { displacement: Displacement::OfLongest, ..router() });
+    (1..65).for_each(|n| bench.pass(data(n)));
+    for _ in 0..10 {
+        bench.wait(1000);
+        bench.sent();
+    }
+    assert_eq!(bench.node.counters().given_up, 64);
+    (1..101).for_each(|n| bench.pass(Segment { src_port: 3, ..data(n) }));
+    bench.pass(ack(101, &[]));
+    let left = bench.node.cached().0;
+    assert!(left >= 56, "{left} of 64 are the other's");
+}
+
+#[test]
 fn one_acknowledgement_repeats_a_limited_number_of_segments() {
     let mut bench = Bench::new(Config { repeats_per_ack: 4, ..router() });
     (2..32).for_each(|n| bench.pass(data(n)));
