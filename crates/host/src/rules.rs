@@ -1,11 +1,11 @@
 //! Rules of the packet filter that bring forwarded TCP into a queue, by the programs `iptables` and
 //! `ip6tables`.
 //!
-//! All rules are in a chain of the queue's own in the table `security`, to which one rule in FORWARD
-//! leads. There the host has decided on the route and has decremented the hop limit, and the table
-//! `filter` has let the packet pass: a segment that a firewall drops must not be cached, since the
-//! cache sends its copies from OUTPUT. Nothing but later rules of the same table follows, which a
-//! verdict of the queue skips.
+//! All rules are in a chain of the queue's own in the table `security`, to which one rule in
+//! FORWARD leads. There the host has decided on the route and has decremented the hop limit, and
+//! the table `filter` has let the packet pass: a segment that a firewall drops must not be cached,
+//! since the cache sends its copies from OUTPUT. A verdict of the queue skips only later rules of
+//! the same table.
 
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
@@ -64,8 +64,8 @@ impl Rules {
     /// Adds the rules, or replaces those of an earlier process for the same queue.
     ///
     /// # Errors
-    /// The host translates addresses, or another queue has rules. Then no rule is changed. A program
-    /// is missing or fails. Then no rule of this queue remains.
+    /// The host translates addresses, or another queue has rules; then no rule is changed. A
+    /// program is missing or fails; then no rule of this queue remains.
     pub fn set_up(&self) -> Result<(), RulesError> {
         PROGRAMS.iter().try_for_each(|program| self.check(program))?;
         let done = PROGRAMS.iter().try_for_each(|program| self.add(program));
