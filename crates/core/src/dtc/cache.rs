@@ -320,7 +320,7 @@ impl Cache {
         // Places all over the cache, and others for the next segment.
         let step = self.slots.len().div_ceil(SAMPLE).max(1);
         let mixed = u64::from(seq.0.wrapping_mul(0x9e37_79b9));
-        let from = (mixed * step as u64 >> 32) as usize;
+        let from = ((mixed * step as u64) >> 32) as usize;
         let sample = (from..self.slots.len()).step_by(step).filter(|at| self.slots[*at].flow != NONE);
         let open = sample.clone().filter(|at| !self.slots[*at].is_locked());
         if let Some(oldest) = open.min_by_key(|at| self.slots[*at].sent_at) {

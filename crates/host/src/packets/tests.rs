@@ -187,7 +187,7 @@ fn nothing_is_held_back_while_the_kernel_refuses_packets() {
     assert_eq!(outcomes, [false, false, false, false, true]);
     assert_eq!(rulings(&mut cache, 32), [Ruling::Accept; 2]);
     cache.handle_timeout(ms(5100));
-    assert_eq!(sent(&mut cache, ms(5100)), [short.clone()]);
+    assert_eq!(sent(&mut cache, ms(5100)), std::slice::from_ref(&short));
     let after = cache.handle_packet(ms(5101), &short, Offload::default());
     assert_eq!(after, Ruling::Drop, "the kernel is tried again");
 }
