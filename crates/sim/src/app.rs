@@ -5,6 +5,7 @@ use std::fmt;
 
 use anabranch_core::mptcp::{self, PathFacts, SubflowId};
 use anabranch_core::paths::OwnPath;
+use anabranch_core::segment::Segment;
 use anabranch_core::set::Moments;
 use anabranch_core::tcp::{self, Info, WriteError};
 use anabranch_core::time::Instant;
@@ -40,6 +41,11 @@ pub trait App: Any + Send {
     /// Called for a datagram from another node to a port of [`Ctx::bind`].
     fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, from_port: u16, to_port: u16, payload: Bytes) {
         let _ = (ctx, from, from_port, to_port, payload);
+    }
+
+    /// Called for a TCP segment to a node of [`Ctx::take_segments`], with its source and that node.
+    fn on_segment(&mut self, ctx: &mut Ctx<'_>, ends: (NodeId, NodeId), segment: Segment) {
+        let _ = (ctx, ends, segment);
     }
 
     /// Called when the node's AODV router has news of its route to a node. TCP connections to that
@@ -214,6 +220,20 @@ impl<'a> Ctx<'a> {
         let datagram = UdpDatagram { src_port: from_port, dst_port: to_port, payload };
         self.world.network.send_datagram(now, Ends::new(self.node, to), datagram);
         Ok(())
+    }
+
+    /// Passes the TCP segments to a node to [`App::on_segment`] instead of the node's TCP, for an
+    /// application with connections of its own. An application that is a host with several
+    /// addresses takes the segments of several nodes. Connections that the node already has keep
+    /// their segments.
+    pub fn take_segments(&mut self, node: NodeId) {
+        self.world.hosts[node.index()].taker = Some(self.app);
+    }
+
+    /// Sends a TCP segment from a node of [`Ctx::take_segments`] to another node.
+    pub fn send_segment(&mut self, from: NodeId, to: NodeId, segment: Segment) {
+        let now = self.world.now();
+        self.world.network.send(now, Ends::new(from, to), segment);
     }
 
     /// Moves data from the front of `data` to the send buffer, as much as there is room for.

@@ -168,6 +168,8 @@ pub(crate) struct Host {
     listeners: BTreeMap<u16, Listener>,
     /// By port: the application that receives the datagrams.
     bound: BTreeMap<u16, AppId>,
+    /// The application that receives segments in place of this host.
+    pub(crate) taker: Option<AppId>,
     next_port: u16,
     iss: Stream,
     ip: IpVersion,
@@ -182,6 +184,7 @@ impl Host {
             table: HashMap::default(),
             listeners: BTreeMap::new(),
             bound: BTreeMap::new(),
+            taker: None,
             next_port: FIRST_EPHEMERAL_PORT,
             iss,
             ip,
@@ -430,6 +433,7 @@ impl Host {
         }
         self.listeners.clear();
         self.bound.clear();
+        self.taker = None;
     }
 
     /// Passes the datagrams to a port to an application.

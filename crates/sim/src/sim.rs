@@ -40,7 +40,7 @@ use crate::link::LinkConfig;
 use crate::link::course::Course;
 use crate::loss::LossModel;
 use crate::network::{
-    AdhocConfig, AodvConfig, AodvError, Datagram, Forwarding, Network, NetworkConfig, RouteNews,
+    AdhocConfig, AodvConfig, AodvError, Datagram, Delivery, Forwarding, Network, NetworkConfig, RouteNews,
     WirelessConfig,
 };
 use crate::packet::{Injected, LinkId, NodeId, Packet};
@@ -574,7 +574,11 @@ impl Simulation {
     #[inline]
     fn settle(&mut self) {
         // Most events are packets in flight, after which there is nothing to do.
-        if self.world.notices.is_empty() && !self.world.has_dirty() && self.world.network.is_quiet() {
+        if self.world.notices.is_empty()
+            && self.world.taken.is_empty()
+            && !self.world.has_dirty()
+            && self.world.network.is_quiet()
+        {
             return;
         }
         self.settle_all();
@@ -587,13 +591,19 @@ impl Simulation {
                 self.world.network.watch_stream(now, node, id, event);
                 self.call(app, |app, ctx| app.on_stream(ctx, id, event));
             }
+            while let Some((app, Delivery { node, src, path: _, segment })) = self.world.taken.pop_front() {
+                self.call(app, |app, ctx| app.on_segment(ctx, (src, node), segment));
+            }
             self.tell_of_paths();
             self.tell_of_routes();
             self.hand_out_datagrams();
             self.world.take_in();
             if self.world.has_dirty() {
                 self.world.look_after();
-            } else if self.world.notices.is_empty() && !self.world.network.has_news_for_applications() {
+            } else if self.world.notices.is_empty()
+                && self.world.taken.is_empty()
+                && !self.world.network.has_news_for_applications()
+            {
                 return;
             }
         }

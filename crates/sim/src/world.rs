@@ -67,6 +67,8 @@ pub struct World {
     pub(crate) buffers: Vec<Option<Box<Buffers>>>,
     pub(crate) apps: Vec<AppRecord>,
     pub(crate) notices: VecDeque<Notice>,
+    /// Segments for applications with a transport of their own.
+    pub(crate) taken: VecDeque<(AppId, Delivery)>,
     dirty: Vec<(NodeId, ConnId)>,
     /// Connections that were looked after since [`World::take_touched`], if that is recorded.
     touched: Option<Vec<(NodeId, ConnId)>>,
@@ -98,6 +100,7 @@ impl World {
             buffers: Vec::new(),
             apps: Vec::new(),
             notices: VecDeque::new(),
+            taken: VecDeque::new(),
             dirty: Vec::new(),
             touched: None,
             working: Vec::new(),
@@ -241,6 +244,9 @@ impl World {
         segment: Segment,
     ) {
         let host = &mut self.hosts[node.index()];
+        if let Some(app) = host.taker {
+            return self.taken.push_back((app, Delivery { node, src, path, segment }));
+        }
         match host.handle_stranger(self.now, (src, path), least, segment) {
             Stranger::Accepted(slot) => {
                 let id = host.id(slot);
@@ -448,6 +454,7 @@ impl World {
         let apps = &self.apps;
         // Notices for applications of the node are of connections that no longer exist.
         self.notices.retain(|n| apps[n.app.0 as usize].node != node);
+        self.taken.retain(|(app, _)| apps[app.0 as usize].node != node);
     }
 
     /// Starts a failed node again, without connections and listeners; its applications begin anew.
