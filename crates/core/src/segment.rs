@@ -3,8 +3,8 @@
 
 pub use anabranch_wire::ecn::Ecn;
 pub use anabranch_wire::mptcp::{
-    AddAddr, AddressId, CapableForm, DataSeqNumber, Dss, Key, Mapping, MpCapable, MpJoin, MpTcpRst, Mptcp,
-    MptcpOption, ResetReason, Token, WireDsn,
+    AddAddr, AddressId, CapableForm, DataSeqNumber, Dss, DssChecksum, Key, Mapping, MpCapable, MpJoin,
+    MpTcpRst, Mptcp, MptcpOption, ResetReason, Token, WireDsn,
 };
 pub use anabranch_wire::tcp::{
     Flags, MAX_OPTIONS_LEN, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,

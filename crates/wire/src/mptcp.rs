@@ -3,10 +3,12 @@
 //! A segment may carry several options; [`Mptcp`] holds all of them. The data sequence signal
 //! ([`Dss`]), which almost every segment has, is stored inline; other options cost an allocation.
 
+mod checksum;
 mod dss;
 #[cfg(feature = "ip")]
 mod octets;
 
+pub use checksum::DssChecksum;
 pub use dss::{DataSeqNumber, Dss, Mapping, WireDsn};
 
 use alloc::boxed::Box;

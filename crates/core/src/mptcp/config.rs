@@ -19,6 +19,16 @@ pub struct Config {
     pub dsn_width: DsnWidth,
     /// Largest number of simultaneous subflows, at most 8; further ones are refused.
     pub max_subflows: u8,
+    /// Whether we require checksums of the data (RFC 8684 section 3.3.1). They are also used if the
+    /// peer requires them.
+    pub checksums: bool,
+    /// Whether a connection that we open sends its keys in a segment without data too, ahead of the
+    /// first data, which carries them in any case. If neither arrives before other data, the peer
+    /// falls back to TCP.
+    pub keys_twice: bool,
+    /// Number of SYNs with MP_CAPABLE to send; if none is answered, the next SYN requests plain TCP
+    /// (RFC 8684 section 3.7). 0 never falls back that way.
+    pub capable_syns: u8,
 }
 
 /// When data that was sent on a subflow is also sent on another (RFC 8684 section 3.3.6).
@@ -46,6 +56,9 @@ impl Default for Config {
             reinjection: Reinjection::Opportunistic,
             dsn_width: DsnWidth::Four,
             max_subflows: 8,
+            checksums: false,
+            keys_twice: false,
+            capable_syns: 3,
         }
     }
 }

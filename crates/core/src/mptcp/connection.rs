@@ -24,7 +24,7 @@ use super::receive::DataReceiver;
 use super::scheduler::AnyScheduler;
 use super::send::DataSender;
 use super::subflow::Subflow;
-use crate::segment::{MptcpOption, Segment, Token};
+use crate::segment::{AddAddr, MptcpOption, Segment, Token};
 use crate::tcp::{CloseReason, WriteError};
 use crate::time::Instant;
 
@@ -42,6 +42,16 @@ pub struct Connection {
     remote: Option<Identity>,
     /// Whether the peer is known to have our key.
     confirmed: bool,
+    /// Whether mappings carry checksums.
+    checksums: bool,
+    /// Whether MP_FAIL was sent on the only subflow: checksums do not count any more.
+    failed: bool,
+    /// Whether MP_FAIL has arrived on the only subflow: the next data ends MPTCP.
+    leaving: bool,
+    /// Whether the peer accepts subflows to the address and port of the first one.
+    joins_here: bool,
+    /// Our announced addresses that the peer has not echoed.
+    announced: Vec<Announced>,
     /// In the order of opening; closed subflows keep their place.
     subflows: Vec<Subflow>,
     tx: DataSender,
@@ -59,6 +69,14 @@ pub struct Connection {
     stalls: u32,
     over: Option<CloseReason>,
     dropped: u64,
+}
+
+/// An ADD_ADDR that waits for its echo.
+#[derive(Debug)]
+struct Announced {
+    add: AddAddr,
+    at: Instant,
+    tries: u32,
 }
 
 /// Result of the negotiation.
@@ -94,7 +112,8 @@ impl Connection {
     /// closed it.
     pub fn read(&mut self, max: usize) -> Option<Bytes> {
         if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
-            return first.tcp.read(max);
+            // What arrived before the fallback comes first.
+            return self.rx.read(max).or_else(|| first.tcp.read(max));
         }
         let data = self.rx.read(max)?;
         self.maybe_update_window();
@@ -173,6 +192,12 @@ impl Connection {
         self.refuses_join().is_none()
     }
 
+    /// Whether the peer accepts further subflows to the address and port of the first one; without,
+    /// only to addresses that it announces (flag C of MP_CAPABLE, RFC 8684 section 3.1).
+    pub fn joins_here(&self) -> bool {
+        self.joins_here
+    }
+
     /// All open subflows with their paths.
     pub fn subflows(&self) -> impl Iterator<Item = (SubflowId, PathId)> {
         self.subflows.iter().filter(|s| s.is_alive()).map(|s| (s.id, s.path))
@@ -190,7 +215,7 @@ impl Connection {
                 buffered: tcp.buffered.into(),
                 send_buffer: tcp.send_buffer,
                 peer_window: tcp.peer_window.into(),
-                readable: tcp.readable.into(),
+                readable: u64::from(self.rx.readable()) + u64::from(tcp.readable),
                 bytes_acked: tcp.bytes_acked,
                 bytes_received: tcp.bytes_received,
                 dropped: self.dropped,
@@ -228,6 +253,7 @@ impl Connection {
             path: subflow.path,
             ready: subflow.is_ready(),
             backup: subflow.backup,
+            reset: subflow.reset,
             bytes_assigned: subflow.bytes_assigned,
             tcp: subflow.tcp.info(),
         })

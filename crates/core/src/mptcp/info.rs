@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::segment::AddressId;
+use crate::segment::{AddressId, MpTcpRst};
 use crate::tcp::{self, CloseReason};
 use crate::time::Duration;
 
@@ -156,6 +156,8 @@ pub struct SubflowInfo {
     pub ready: bool,
     /// Whether the subflow is a backup, used only while no other works.
     pub backup: bool,
+    /// Why the peer has reset the subflow, if it said so (MP_TCPRST, RFC 8684 section 3.6).
+    pub reset: Option<MpTcpRst>,
     /// Bytes of data assigned to the subflow, re-injected ones included.
     pub bytes_assigned: u64,
     /// Statistics of its TCP connection.

@@ -1,11 +1,15 @@
 //! One subflow: a TCP connection and its state in the MPTCP connection.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
 
 use super::info::{PathFacts, PathId, SubflowId};
 use super::pace::Pace;
-use crate::segment::{AddressId, DataSeqNumber};
-use crate::tcp;
+use crate::segment::{AddressId, DataSeqNumber, DssChecksum, MpTcpRst, SeqNumber};
+use crate::tcp::{self, Reassembly};
 use crate::time::Instant;
 
 /// Stage of a subflow's life.
@@ -28,13 +32,50 @@ pub(crate) enum Stage {
     Gone,
 }
 
-/// A mapping for bytes that arrive without an option of their own.
-#[derive(Clone, Copy, Debug)]
+/// A mapping, also for bytes that arrive without an option of their own.
+#[derive(Debug)]
 pub(crate) struct Heard {
     /// Relative sequence number of the first byte.
     pub(crate) seq: u32,
     pub(crate) dsn: DataSeqNumber,
     pub(crate) len: u32,
+    /// What remains to be verified.
+    pub(crate) check: Option<Box<Check>>,
+}
+
+/// The checksum of a mapping, and its bytes until all have arrived.
+#[derive(Debug)]
+pub(crate) struct Check {
+    checksum: Option<u16>,
+    /// Length in the option: DATA_FIN included.
+    len: u16,
+    /// Keyed by the offset within the mapping.
+    held: Reassembly,
+}
+
+impl Check {
+    pub(crate) fn new(checksum: Option<u16>, len: u16) -> Box<Self> {
+        let mut held = Reassembly::default();
+        // A piece may be small: all bytes of the mapping must find room.
+        held.set_mss(u32::from(len));
+        Box::new(Self { checksum, len, held })
+    }
+
+    /// Whether the checksum is that of `data`.
+    pub(crate) fn holds(&self, dsn: DataSeqNumber, seq: u32, data: &[Bytes]) -> bool {
+        let mut sum = DssChecksum::new(dsn, seq, self.len);
+        data.iter().for_each(|piece| sum.add(piece));
+        self.checksum.is_some_and(|checksum| sum.confirms(checksum))
+    }
+}
+
+/// Why a subflow cannot place its data.
+#[derive(Debug)]
+pub(crate) enum Misplaced {
+    /// The data of a mapping does not have its checksum.
+    Damaged { dsn: DataSeqNumber, data: Vec<Bytes> },
+    /// More data than fits waits for a mapping or for the rest of one (RFC 8684 section 3.3.1).
+    TooMuch,
 }
 
 /// One subflow.
@@ -55,7 +96,13 @@ pub(crate) struct Subflow {
     pub(crate) confirm_at: Option<Instant>,
     /// Number of repetitions.
     pub(crate) confirm_tries: u8,
-    pub(crate) heard: VecDeque<Heard>,
+    heard: VecDeque<Heard>,
+    /// Data without a mapping, by relative sequence number.
+    unmapped: Vec<(u32, Bytes)>,
+    /// Number of bytes that wait for a mapping, or for the rest of one with a checksum.
+    waiting: u64,
+    /// The reason that the peer has given for its reset.
+    pub(crate) reset: Option<MpTcpRst>,
     pub(crate) pace: Pace,
     pub(crate) bytes_assigned: u64,
     pub(crate) bytes_received: u64,
@@ -75,6 +122,9 @@ impl Subflow {
             confirm_at: None,
             confirm_tries: 0,
             heard: VecDeque::new(),
+            unmapped: Vec::new(),
+            waiting: 0,
+            reset: None,
             pace: Pace::default(),
             bytes_assigned: 0,
             bytes_received: 0,
@@ -100,29 +150,140 @@ impl Subflow {
 
     /// Stores a mapping that may apply to bytes without one.
     pub(crate) fn hear(&mut self, heard: Heard) {
+        let same = |of: &Heard| (of.seq, of.dsn, of.len) == (heard.seq, heard.dsn, heard.len);
+        if self.heard.iter().rev().any(same) {
+            return;
+        }
         if self.heard.len() >= MAX_HEARD {
             self.heard.pop_front();
         }
         self.heard.push_back(heard);
     }
 
-    /// Finds the data sequence number of `len` bytes from `seq` on within one mapping. Returns the
-    /// number of bytes before the mapping, the data sequence number of the next byte, and the
-    /// number of covered bytes.
-    pub(crate) fn locate(&self, seq: u32, len: u32) -> Option<(u32, DataSeqNumber, u32)> {
-        self.heard.iter().rev().find_map(|heard| {
+    /// Whether a mapping covers the byte at `seq`.
+    pub(crate) fn covers(&self, seq: u32) -> bool {
+        self.locate(seq, 1).is_some()
+    }
+
+    /// Passes received data with its data sequence numbers to `deliver`, as far as it is mapped and,
+    /// if `verify` is set, its checksums are right. At most `most` bytes wait.
+    pub(crate) fn place(
+        &mut self,
+        (seq, payload): (u32, Bytes),
+        (verify, most): (bool, u64),
+        mut deliver: impl FnMut(DataSeqNumber, Bytes),
+    ) -> Result<(), Misplaced> {
+        let earlier = core::mem::take(&mut self.unmapped);
+        let mut pieces = core::iter::once((seq, payload)).chain(earlier);
+        while let Some((mut seq, mut payload)) = pieces.next() {
+            while !payload.is_empty() {
+                let Some((before, i, n)) = self.locate(seq, payload.len() as u32) else {
+                    self.unmapped.push((seq, payload));
+                    break;
+                };
+                if before > 0 {
+                    self.unmapped.push((seq, payload.split_to(before as usize)));
+                    seq = seq.wrapping_add(before);
+                }
+                let piece = payload.split_to(n as usize);
+                let damaged = self.take(i, seq, piece, verify, &mut deliver);
+                seq = seq.wrapping_add(n);
+                if let Some(damaged) = damaged {
+                    self.unmapped.push((seq, payload));
+                    self.unmapped.extend(pieces);
+                    return Err(damaged);
+                }
+            }
+        }
+        let held = self.heard.iter().filter_map(|heard| Some(heard.check.as_ref()?.held.octets()));
+        let unmapped = self.unmapped.iter().map(|(_, data)| data.len() as u64);
+        self.waiting = if self.unmapped.is_empty() && !verify { 0 } else { held.chain(unmapped).sum() };
+        if self.waiting > most { Err(Misplaced::TooMuch) } else { Ok(()) }
+    }
+
+    /// Takes data that lies within mapping `i`.
+    fn take(
+        &mut self,
+        i: usize,
+        seq: u32,
+        piece: Bytes,
+        verify: bool,
+        mut deliver: impl FnMut(DataSeqNumber, Bytes),
+    ) -> Option<Misplaced> {
+        self.bytes_received += piece.len() as u64;
+        let heard = self.heard.get_mut(i)?;
+        let offset = seq.wrapping_sub(heard.seq);
+        let Some(check) = &mut heard.check else {
+            deliver(heard.dsn + u64::from(offset), piece);
+            return None;
+        };
+        check.held.insert(SeqNumber(offset), piece);
+        if verify && check.held.octets() < u64::from(heard.len) {
+            return None;
+        }
+        if !verify {
+            heard.release(&mut deliver);
+            return None;
+        }
+        let mut data = Vec::new();
+        let mut at = SeqNumber(0);
+        while let Some(piece) = check.held.pop(at) {
+            at += piece.len() as u32;
+            data.push(piece);
+        }
+        let holds = check.holds(heard.dsn, heard.seq, &data);
+        heard.check = None;
+        if !holds {
+            return Some(Misplaced::Damaged { dsn: heard.dsn, data });
+        }
+        let mut dsn = heard.dsn;
+        for piece in data {
+            let len = piece.len() as u64;
+            deliver(dsn, piece);
+            dsn = dsn + len;
+        }
+        None
+    }
+
+    /// Passes all waiting data on, for the fallback to plain TCP: the bytes of the subflow are those
+    /// of the data, which begins at `first`.
+    pub(crate) fn flush(&mut self, first: DataSeqNumber, mut deliver: impl FnMut(DataSeqNumber, Bytes)) {
+        self.heard.iter_mut().for_each(|heard| heard.release(&mut deliver));
+        for (seq, data) in self.unmapped.drain(..) {
+            deliver(first + u64::from(seq) - 1, data);
+        }
+    }
+
+    /// Finds the mapping of `len` bytes from `seq` on. Returns the number of bytes before it, its
+    /// index, and the number of covered bytes.
+    fn locate(&self, seq: u32, len: u32) -> Option<(u32, usize, u32)> {
+        self.heard.iter().enumerate().rev().find_map(|(i, heard)| {
             let from = seq.wrapping_sub(heard.seq) as i32;
             if from >= 0 && (from as u32) < heard.len {
-                let covered = len.min(heard.len - from as u32);
-                return Some((0, heard.dsn + from as u64, covered));
+                return Some((0, i, len.min(heard.len - from as u32)));
             }
             // The mapping begins within the segment.
             let before = heard.seq.wrapping_sub(seq);
-            (from < 0 && before < len).then(|| (before, heard.dsn, (len - before).min(heard.len)))
+            (from < 0 && before < len).then(|| (before, i, (len - before).min(heard.len)))
         })
     }
 }
 
+impl Heard {
+    /// Passes on what waits for the checksum, which does not count any more.
+    fn release(&mut self, mut deliver: impl FnMut(DataSeqNumber, Bytes)) {
+        let Some(mut check) = self.check.take() else { return };
+        while let Some(block) = check.held.first() {
+            let mut at = block;
+            while let Some(piece) = check.held.pop(at) {
+                let len = piece.len() as u32;
+                deliver(self.dsn + u64::from(at.0), piece);
+                at += len;
+            }
+        }
+    }
+}
+
 /// Largest number of stored mappings: one per segment from our sender; more from a peer that maps
-/// several segments at once.
-const MAX_HEARD: usize = 4;
+/// several segments at once, whose segments may be out of order.
+const MAX_HEARD: usize = 64;

@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::segment::{
-    CapableForm, DataSeqNumber, Dss, Mapping, MpCapable, Mptcp, MptcpOption, SeqNumber, WireDsn,
+    CapableForm, DataSeqNumber, Dss, DssChecksum, Mapping, MpCapable, Mptcp, MptcpOption, SeqNumber, WireDsn,
 };
 
 /// Size of a data sequence number in the options that we send (RFC 8684 section 3.3.1).
@@ -48,6 +48,8 @@ pub(crate) struct Multipath {
     /// Option of the first data segment, in place of its DSS, until the peer is known to have
     /// received it.
     pub(crate) first: Option<MpCapable>,
+    /// Whether to send `ack` in a segment of its own, before any data.
+    pub(crate) ack_due: bool,
     /// Options to send once each, as soon as possible.
     pub(crate) once: VecDeque<MptcpOption>,
     /// Option of a reset.
@@ -62,6 +64,14 @@ pub(crate) struct Multipath {
     pub(crate) data_fin_said: bool,
     /// Whether to ask the peer for an acknowledgement.
     pub(crate) probe_due: bool,
+    /// Whether mappings carry checksums.
+    pub(crate) checksums: bool,
+    /// After the fallback of an open connection: the number of the first byte of the subflow, if
+    /// it had one. Only an infinite mapping and `once` are still sent.
+    pub(crate) left: Option<DataSeqNumber>,
+    /// Position of the data that carries the infinite mapping (RFC 8684 section 3.7), relative to
+    /// the initial sequence number.
+    infinite: Option<u32>,
     width: DsnWidth,
     iss: SeqNumber,
     /// Received options, in order, until the MPTCP connection takes them.
@@ -88,6 +98,7 @@ impl Multipath {
         Self {
             syn,
             ack: None,
+            ack_due: false,
             first: None,
             once: VecDeque::new(),
             reset: None,
@@ -96,6 +107,9 @@ impl Multipath {
             data_fin_due: false,
             data_fin_said: false,
             probe_due: false,
+            checksums: false,
+            left: None,
+            infinite: None,
             width,
             iss,
             inbox: VecDeque::new(),
@@ -117,26 +131,54 @@ impl Multipath {
     /// `ack` has to be repeated in every such segment.
     #[inline]
     pub(crate) fn is_urgent(&self) -> bool {
-        self.probe_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
+        self.probe_due || self.ack_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
     }
 
-    /// Returns the options of a segment with `len` bytes of data from `seq` on, mapped to `dsn`.
-    pub(crate) fn of_data(&mut self, seq: SeqNumber, dsn: Option<DataSeqNumber>, len: usize) -> Mptcp {
-        let relative = seq.distance(self.iss) as u32;
+    /// Ends MPTCP on the open subflow, the first byte of which is at `first` of the data. The next
+    /// data carries an infinite mapping.
+    pub(crate) fn leave(&mut self, first: DataSeqNumber) {
+        self.left = Some(first);
+        self.data_fin_due = false;
+        self.probe_due = false;
+        self.ack = None;
+    }
+
+    fn checksum(&self, dsn: DataSeqNumber, seq: u32, len: u16, data: &[u8]) -> Option<u16> {
+        self.checksums.then(|| {
+            let mut sum = DssChecksum::new(dsn, seq, len);
+            sum.add(data);
+            sum.value()
+        })
+    }
+
+    /// Returns the options of a segment with `data` from `seq` on, mapped to `dsn`.
+    pub(crate) fn of_data(&mut self, seq: SeqNumber, dsn: Option<DataSeqNumber>, data: &[u8]) -> Mptcp {
+        let (len, relative) = (data.len(), seq.distance(self.iss) as u32);
+        if let Some(first) = self.left {
+            if *self.infinite.get_or_insert(relative) != relative {
+                return Mptcp::NONE;
+            }
+            let dsn = self.width.wire(first + u64::from(relative) - 1);
+            let checksum = self.checksums.then_some(0);
+            let mapping = Mapping { dsn, subflow_seq: relative, len: 0, checksum };
+            return Mptcp::dss_only(Dss::default().with_mapping(mapping));
+        }
         let ends = dsn.is_some_and(|dsn| self.data_end == Some(dsn + len as u64));
         // RFC 8684 section 3.1: in the first data segment, the keys take the place of the DSS.
         if let (Some(capable), 1) = (self.first, relative)
             && let CapableForm::Ack { sender, receiver } = capable.form
         {
-            let form = CapableForm::Data { sender, receiver, len: len as u16, checksum: None };
+            let checksum = dsn.and_then(|dsn| self.checksum(dsn, relative, len as u16, data));
+            let form = CapableForm::Data { sender, receiver, len: len as u16, checksum };
             return Mptcp::only(MptcpOption::MpCapable(MpCapable { form, ..capable }));
         }
         let mut dss = self.acknowledging();
         if let Some(dsn) = dsn {
-            let dsn = self.width.wire(dsn);
             // RFC 8684 section 3.3.3: the DATA_FIN counts as one byte of the mapping.
             let len = len as u16 + u16::from(ends);
-            dss = dss.with_mapping(Mapping { dsn, subflow_seq: relative, len, checksum: None });
+            let checksum = self.checksum(dsn, relative, len, data);
+            let dsn = self.width.wire(dsn);
+            dss = dss.with_mapping(Mapping { dsn, subflow_seq: relative, len, checksum });
             if ends {
                 dss = dss.with_data_fin();
                 self.data_fin_said = true;
@@ -148,15 +190,20 @@ impl Multipath {
     /// Returns the options of a segment without data.
     pub(crate) fn of_bare(&mut self) -> Mptcp {
         self.probe_due = false;
+        self.ack_due = false;
         if let Some(option) = &self.ack {
             return Mptcp::only(option.clone());
+        }
+        if self.left.is_some() {
+            return self.once.pop_front().map_or(Mptcp::NONE, Mptcp::only);
         }
         let mut dss = self.acknowledging();
         if let (true, Some(end)) = (self.data_fin_due, self.data_end) {
             let dsn = self.width.wire(end);
             // RFC 8684 section 3.3.3: a DATA_FIN without data has a mapping of one byte, with
             // subflow sequence number 0.
-            let mapping = Mapping { dsn, subflow_seq: 0, len: 1, checksum: None };
+            let checksum = self.checksum(end, 0, 1, &[]);
+            let mapping = Mapping { dsn, subflow_seq: 0, len: 1, checksum };
             dss = dss.with_mapping(mapping).with_data_fin();
             self.data_fin_said = true;
         } else if let Some(option) = self.once.pop_front() {

@@ -14,6 +14,7 @@ mod dtc_allocations;
 mod dtc_chain;
 mod dtc_node;
 mod dtc_world;
+mod mptcp_fallback;
 mod mptcp_faults;
 mod mptcp_predictive;
 mod mptcp_send_buffer;

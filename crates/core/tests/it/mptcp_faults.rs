@@ -244,8 +244,10 @@ fn addresses_and_priorities_are_told() {
     world.client.outbox = octets(5, 10_000);
     world.run_until(at(1), |_| false);
     let address = "2001:db8::7".parse().unwrap();
-    assert!(!world.client.mptcp().add_address(AddressId(9), address, Some(80)));
-    assert!(world.client.mptcp().add_address(AddressId(9), address, None));
+    let now = world.now;
+    assert!(!world.client.mptcp().add_address(now, AddressId(9), address, Some(80)));
+    let now = world.now;
+    assert!(world.client.mptcp().add_address(now, AddressId(9), address, None));
     world.client.mptcp().set_backup(SubflowId(1), true);
     world.client.mptcp().remove_address(AddressId(9));
     world.run_until(at(2), |_| false);

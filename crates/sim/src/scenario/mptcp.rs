@@ -108,6 +108,7 @@ impl MptcpSection {
             // One more than the limit: a subflow that is being closed still counts when its
             // successor joins.
             max_subflows,
+            ..mptcp::Config::default()
         };
         let with = |phases| Some(Adaptation { phases, ..Adaptation::default() });
         let adaptation = match self.congestion {

@@ -3,7 +3,7 @@
 
 use core::net::IpAddr;
 
-use super::{Connection, Mode};
+use super::{Announced, Connection, Mode};
 use crate::mptcp::config::Config;
 use crate::mptcp::info::{Event, JoinError, PathId, SubflowId};
 use crate::mptcp::keys::{Identity, Ordered, address_hmac, join_hmac, leftmost_64, leftmost_160};
@@ -16,7 +16,7 @@ use crate::segment::{
     MptcpOption, ResetReason, Segment, SeqNumber, Token,
 };
 use crate::tcp::{self, Multipath, reset_for};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Values that must be unpredictable (RFC 8684 section 5), drawn by the owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,27 +47,23 @@ fn joining(segment: &Segment) -> Option<(Token, u32, AddressId, bool)> {
     })
 }
 
-/// The MP_CAPABLE option if we support its parameters: version 1, HMAC-SHA256, no checksums.
+/// The MP_CAPABLE option if we support its parameters: version 1, HMAC-SHA256.
 pub(super) fn capable(mptcp: &Mptcp) -> Option<&MpCapable> {
     mptcp.options().iter().find_map(|option| match option {
-        MptcpOption::MpCapable(capable)
-            if capable.version == VERSION && capable.hmac_sha256 && !capable.checksum_required =>
-        {
-            Some(capable)
-        }
+        MptcpOption::MpCapable(capable) if capable.version == VERSION && capable.hmac_sha256 => Some(capable),
         _ => None,
     })
 }
 
-fn our_capable(form: CapableForm) -> MpCapable {
-    MpCapable { version: VERSION, checksum_required: false, no_joins_here: false, hmac_sha256: true, form }
+fn our_capable(checksum_required: bool, form: CapableForm) -> MpCapable {
+    MpCapable { version: VERSION, checksum_required, no_joins_here: false, hmac_sha256: true, form }
 }
 
 impl Connection {
     /// Opens a connection actively on a path. The first segment polled is the SYN with MP_CAPABLE,
     /// for subflow 0.
     pub fn connect(now: Instant, config: Config, path: PathId, ports: (u16, u16), secrets: Secrets) -> Self {
-        let syn = MptcpOption::MpCapable(our_capable(CapableForm::Syn));
+        let syn = MptcpOption::MpCapable(our_capable(config.checksums, CapableForm::Syn));
         let multipath = Multipath::new(syn, config.dsn_width, secrets.iss);
         let tcp = tcp::Connection::connect_subflow(now, config.subflow(), ports, secrets.iss, multipath);
         let mut this = Self::new(config, secrets.key);
@@ -85,16 +81,18 @@ impl Connection {
         secrets: Secrets,
     ) -> Option<Self> {
         let mut this = Self::new(config, secrets.key);
-        let offered = capable(&syn.mptcp).is_some_and(|capable| capable.form == CapableForm::Syn);
-        let tcp = if offered {
-            let answer = our_capable(CapableForm::SynAck { sender: secrets.key });
-            let multipath = Multipath::new(MptcpOption::MpCapable(answer), config.dsn_width, secrets.iss);
+        let offer = capable(&syn.mptcp).filter(|capable| capable.form == CapableForm::Syn);
+        let tcp = if let Some(offer) = offer {
+            this.checksums |= offer.checksum_required;
+            this.joins_here = !offer.no_joins_here;
+            let answer = our_capable(this.checksums, CapableForm::SynAck { sender: secrets.key });
+            let multipath = this.multipath(MptcpOption::MpCapable(answer), secrets.iss);
             tcp::Connection::accept_subflow(now, config.subflow(), syn, secrets.iss, multipath)?
         } else {
             this.mode = Mode::Plain;
             tcp::Connection::accept(now, config.subflow(), syn, secrets.iss)?
         };
-        let stage = if offered { Stage::Offering } else { Stage::Ready };
+        let stage = if offer.is_some() { Stage::Offering } else { Stage::Ready };
         this.subflows.push(Subflow::new(SubflowId(0), path, tcp, stage));
         Some(this)
     }
@@ -106,6 +104,11 @@ impl Connection {
             local,
             remote: None,
             confirmed: false,
+            checksums: config.checksums,
+            failed: false,
+            leaving: false,
+            joins_here: true,
+            announced: alloc::vec::Vec::new(),
             subflows: alloc::vec::Vec::new(),
             tx: DataSender::new(local.idsn + 1, config.tcp.send_buffer),
             rx: DataReceiver::new(DataSeqNumber(0), 0, 0, 1),
@@ -120,6 +123,12 @@ impl Connection {
             dropped: 0,
             config,
         }
+    }
+
+    fn multipath(&self, syn: MptcpOption, iss: SeqNumber) -> Multipath {
+        let mut multipath = Multipath::new(syn, self.config.dsn_width, iss);
+        multipath.checksums = self.checksums;
+        multipath
     }
 
     pub(super) fn refuses_join(&self) -> Option<JoinError> {
@@ -152,7 +161,7 @@ impl Connection {
         }
         let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
         let syn = MpJoin::Syn { backup: false, address, token: remote.token, nonce: secrets.nonce };
-        let multipath = Multipath::new(MptcpOption::MpJoin(syn), self.config.dsn_width, secrets.iss);
+        let multipath = self.multipath(MptcpOption::MpJoin(syn), secrets.iss);
         let config = Config { tcp: tcp.unwrap_or(self.config.tcp), ..self.config }.subflow();
         let tcp = tcp::Connection::connect_subflow(now, config, ports, secrets.iss, multipath);
         Ok(self.add(path, tcp, Stage::Joining { nonce: secrets.nonce }))
@@ -180,7 +189,7 @@ impl Connection {
         let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
         let (ours, theirs) = self.hmacs(remote, secrets.nonce, nonce);
         let answer = MpJoin::SynAck { backup, address, hmac: leftmost_64(&ours), nonce: secrets.nonce };
-        let multipath = Multipath::new(MptcpOption::MpJoin(answer), self.config.dsn_width, secrets.iss);
+        let multipath = self.multipath(MptcpOption::MpJoin(answer), secrets.iss);
         let config = self.config.subflow();
         let tcp = tcp::Connection::accept_subflow(now, config, syn, secrets.iss, multipath)
             .ok_or(JoinError::NotJoin)?;
@@ -208,25 +217,44 @@ impl Connection {
         id
     }
 
-    /// Announces another address of ours on the first working subflow. Returns false if no subflow
-    /// works, or if the option has no room: an IPv6 address with a port does not fit beside
+    /// Announces another address of ours on the first working subflow, again until the peer echoes
+    /// it. Returns false if no subflow works, or if the option has no room: an IPv6 address with a port does not fit beside
     /// timestamps.
-    pub fn add_address(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
+    pub fn add_address(&mut self, now: Instant, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         let Some(remote) = self.remote else { return false };
         if self.config.tcp.timestamps && address.is_ipv6() && port.is_some() {
             return false;
         }
         let keys = Ordered { of: self.local.key, other: remote.key };
         let hmac = Some(address_hmac(keys, id, address, port));
-        self.say(MptcpOption::AddAddr(AddAddr { id, address, port, hmac }))
+        let add = AddAddr { id, address, port, hmac };
+        if !self.say(MptcpOption::AddAddr(add)) {
+            return false;
+        }
+        self.announced.retain(|before| before.add.id != id);
+        self.announced.push(Announced { add, at: now + ECHO_TIME, tries: 1 });
+        true
+    }
+
+    /// Repeats the announcements that are due and were not echoed (RFC 8684 section 3.4.1).
+    pub(super) fn announce_again(&mut self, now: Instant) {
+        self.announced.retain(|announced| announced.at > now || announced.tries < MAX_ANNOUNCEMENTS);
+        for i in 0..self.announced.len() {
+            let Announced { add, at, tries } = self.announced[i];
+            if at <= now {
+                self.say(MptcpOption::AddAddr(add));
+                self.announced[i] = Announced { add, at: now + ECHO_TIME * (1 << tries), tries: tries + 1 };
+            }
+        }
     }
 
     /// Withdraws an address of ours (RFC 8684 section 3.4.2). Returns false if no subflow works.
     pub fn remove_address(&mut self, id: AddressId) -> bool {
+        self.announced.retain(|announced| announced.add.id != id);
         self.say(MptcpOption::RemoveAddr(alloc::vec![id]))
     }
 
-    fn say(&mut self, option: MptcpOption) -> bool {
+    pub(super) fn say(&mut self, option: MptcpOption) -> bool {
         let ready = self.subflows.iter_mut().find(|s| s.is_ready());
         let Some(multipath) = ready.and_then(|s| s.tcp.multipath()) else { return false };
         multipath.once.push_back(option);
@@ -322,6 +350,11 @@ impl Connection {
                 sender
             }
         };
+        if matches!(capable.form, CapableForm::SynAck { .. }) {
+            self.checksums |= capable.checksum_required;
+            self.joins_here = !capable.no_joins_here;
+        }
+        let checksums = self.checksums;
         let remote = Identity::new(sender);
         self.remote = Some(remote);
         self.mode = Mode::Multipath;
@@ -331,10 +364,14 @@ impl Connection {
         self.rx = DataReceiver::new(remote.idsn + 1, tcp.receive_buffer, shift, tcp.mss.into());
         if let Some(subflow) = self.subflows.get_mut(index) {
             subflow.stage = Stage::Ready;
+            if let Some(multipath) = subflow.tcp.multipath() {
+                multipath.checksums = checksums;
+            }
             if let (false, Some(multipath)) = (self.confirmed, subflow.tcp.multipath()) {
                 let keys = CapableForm::Ack { sender: self.local.key, receiver: sender };
-                multipath.ack = Some(MptcpOption::MpCapable(our_capable(keys)));
-                multipath.first = Some(our_capable(keys));
+                multipath.ack = Some(MptcpOption::MpCapable(our_capable(checksums, keys)));
+                multipath.first = Some(our_capable(checksums, keys));
+                multipath.ack_due = self.config.keys_twice;
             } else if matches!(capable.form, CapableForm::Ack { .. }) {
                 // The fourth segment tells the peer that its key has arrived, so that it may open
                 // subflows.
@@ -384,21 +421,37 @@ impl Connection {
         }
     }
 
+    /// Whether the connection may continue as plain TCP: all data has been on its only subflow, so the
+    /// bytes of the subflow are those of the data.
+    pub(super) fn may_fall_back(&self) -> bool {
+        self.mode == Mode::Multipath && self.subflows.len() == 1
+    }
+
     /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if a segment has
     /// carried one.
     pub(super) fn fall_back(&mut self, window: Option<u32>) {
         if self.mode == Mode::Plain {
             return;
         }
+        // After the negotiation the peer has to be told: an infinite mapping (RFC 8684 section 3.7).
+        let first = (self.mode == Mode::Multipath && self.confirmed).then(|| self.local.idsn + 1);
         self.mode = Mode::Plain;
-        let mut rest = self.tx.take_unassigned();
-        let Some(first) = self.subflows.first_mut() else { return };
-        first.tcp.leave_multipath(window);
-        first.stage = Stage::Ready;
-        // All data fits: the subflow's buffer is as large as that of the connection.
-        let _ = first.tcp.write(&mut rest);
+        self.announced.clear();
+        let rest = self.tx.take_unassigned();
+        let (Some(subflow), rx) = (self.subflows.first_mut(), &mut self.rx) else { return };
+        if let Some(remote) = self.remote {
+            subflow.flush(remote.idsn + 1, |dsn, data| {
+                rx.receive(dsn, data);
+            });
+        }
+        subflow.tcp.leave_multipath(window, first);
+        subflow.stage = Stage::Ready;
+        subflow.tcp.write_all(rest);
         if self.tx.is_closed() {
-            first.tcp.close(Instant::ZERO);
+            subflow.tcp.close(Instant::ZERO);
+        }
+        if self.rx.readable() > 0 {
+            self.raise(Event::Readable);
         }
         self.raise(Event::FellBack);
     }
@@ -411,5 +464,9 @@ fn joins(segment: &Segment) -> bool {
 
 /// Version of the protocol (RFC 8684 section 3.1).
 const VERSION: u8 = 1;
+/// Time after which the first ADD_ADDR without an echo is repeated; it doubles each time.
+const ECHO_TIME: Duration = Duration::from_secs(1);
+/// Largest number of times that an address is announced.
+const MAX_ANNOUNCEMENTS: u32 = 4;
 /// Largest number of simultaneous subflows.
 const MAX_SUBFLOWS: u8 = 8;

@@ -1,13 +1,16 @@
 //! Processing of segments on the data level.
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 
 use super::handshake::capable;
 use super::{Connection, Mode};
 use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::receive::Brought;
-use crate::mptcp::subflow::{Heard, Stage};
-use crate::segment::{AddAddr, CapableForm, Dss, Flags, MpJoin, Mptcp, MptcpOption, ResetReason, Segment};
+use crate::mptcp::subflow::{Check, Heard, Misplaced, Stage};
+use crate::segment::{
+    AddAddr, CapableForm, DataSeqNumber, Dss, Flags, MpJoin, MpTcpRst, Mptcp, MptcpOption, ResetReason,
+    Segment,
+};
 use crate::tcp::{self, Incoming, reset_for};
 use crate::time::Instant;
 
@@ -28,15 +31,19 @@ impl Connection {
         // Before the subflow processes the segment: a reset closes it and its options are no longer
         // passed on.
         let fastclose = self.fastclose(&segment);
+        let reason = reset_reason(&segment);
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.tcp.handle_segment(now, segment);
         subflow.measure(now);
         let closed = subflow.tcp.state() == tcp::State::Closed;
+        if closed {
+            subflow.reset = reason;
+        }
         while let Some(incoming) =
             self.subflows.get_mut(index).and_then(|s| s.tcp.multipath()).and_then(|m| m.inbox.pop_front())
         {
             self.last_heard = index;
-            self.take(now, index, incoming);
+            self.take(index, incoming);
         }
         if let (true, Some(subflow)) = (self.mode != Mode::Plain, self.subflows.get_mut(index)) {
             subflow.tcp.drop_received();
@@ -54,16 +61,22 @@ impl Connection {
     }
 
     /// Processes one segment that the subflow has accepted.
-    fn take(&mut self, now: Instant, index: usize, incoming: Incoming) {
+    fn take(&mut self, index: usize, incoming: Incoming) {
+        if self.mode == Mode::Plain {
+            return;
+        }
         if let Some(capable) = capable(&incoming.mptcp) {
             let capable = *capable;
             self.learn(index, &capable, incoming.window);
-            if let (CapableForm::Data { len, .. }, Some(remote)) = (capable.form, self.remote) {
-                let heard = Heard { seq: 1, dsn: remote.idsn + 1, len: len.into() };
-                self.subflows[index].hear(heard);
+            if let (CapableForm::Data { len, checksum, .. }, Some(remote)) = (capable.form, self.remote) {
+                self.hear(index, (1, remote.idsn + 1, len.into()), (checksum, len));
             }
         }
         if self.speaks_plain(index, &incoming) {
+            return self.fall_back(Some(incoming.window));
+        }
+        let infinite = |dss: &Dss| dss.mapping().is_some_and(|mapping| mapping.len == 0);
+        if self.may_fall_back() && incoming.mptcp.dss().is_some_and(infinite) {
             return self.fall_back(Some(incoming.window));
         }
         for option in incoming.mptcp.options() {
@@ -78,22 +91,26 @@ impl Connection {
             self.take_dss(index, *dss, incoming.window);
         }
         if !incoming.payload.is_empty() {
-            self.take_data(now, index, incoming.seq, incoming.payload);
+            self.take_data(index, incoming.seq, incoming.payload);
         }
     }
 
-    /// Whether the peer does not support MPTCP: before any confirmation, data arrives without MPTCP
-    /// options, or ours is acknowledged without them (RFC 8684 section 3.7).
+    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow: data
+    /// arrives without MPTCP options, or our first data is acknowledged without them (RFC 8684 section
+    /// 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
         index == 0
             && self.subflows.len() == 1
-            && !self.confirmed
             && incoming.mptcp.is_empty()
             && match subflow.stage {
                 // The third segment of the handshake.
                 Stage::Offering => tcp.state != tcp::State::SynSent,
+                // A middlebox may have cut a segment: its mapping covers the part without an option.
+                Stage::Ready if self.confirmed => {
+                    !incoming.payload.is_empty() && !subflow.covers(incoming.seq)
+                }
                 Stage::Ready => tcp.bytes_acked > 0 || !incoming.payload.is_empty(),
                 Stage::Joining { .. }
                 | Stage::Joined { .. }
@@ -101,6 +118,13 @@ impl Connection {
                 | Stage::Retiring
                 | Stage::Gone => false,
             }
+    }
+
+    fn hear(&mut self, index: usize, (seq, dsn, len): (u32, DataSeqNumber, u32), sum: (Option<u16>, u16)) {
+        let check = (self.checksums && !self.failed).then(|| Check::new(sum.0, sum.1));
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.hear(Heard { seq, dsn, len, check });
+        }
     }
 
     fn maybe_confirm(&mut self, index: usize, mptcp: &Mptcp) {
@@ -134,6 +158,16 @@ impl Connection {
                     self.raise(Event::Priority(id, *backup));
                 }
             }
+            // On the only subflow an infinite mapping follows, with the next data (RFC 8684 section
+            // 3.7). MP_FAIL is answered by MP_FAIL.
+            MptcpOption::MpFail { .. } if self.may_fall_back() => {
+                self.leaving = true;
+                // The peer has our key: it has computed checksums.
+                self.confirmed = true;
+                if !core::mem::replace(&mut self.failed, true) {
+                    self.say(MptcpOption::MpFail { dsn: self.rx.nxt() });
+                }
+            }
             MptcpOption::MpFail { .. } => self.reset_subflow(index, ResetReason::MIDDLEBOX),
             MptcpOption::MpFastclose { receiver } => {
                 if *receiver == self.local.key {
@@ -146,8 +180,9 @@ impl Connection {
     }
 
     fn take_address(&mut self, index: usize, add: &AddAddr) {
-        // An echo of our ADD_ADDR only confirms its arrival.
-        let Some(hmac) = add.hmac else { return };
+        let Some(hmac) = add.hmac else {
+            return self.announced.retain(|announced| announced.add.id != add.id);
+        };
         if self.expected_address_hmac(add) != Some(hmac) {
             self.dropped += 1;
             return;
@@ -176,7 +211,10 @@ impl Connection {
         let mut len = u32::from(mapping.len);
         if dss.data_fin() {
             len = len.saturating_sub(1);
-            if !self.rx.end_at(dsn + u64::from(len)) {
+            let verified = len > 0 || !self.checksums || self.failed || {
+                Check::new(mapping.checksum, mapping.len).holds(dsn, mapping.subflow_seq, &[])
+            };
+            if !verified || !self.rx.end_at(dsn + u64::from(len)) {
                 self.dropped += 1;
             }
             if let Some(subflow) = self.subflows.get_mut(index) {
@@ -187,38 +225,53 @@ impl Connection {
                 self.peer_closed();
             }
         }
-        if let (true, Some(subflow)) = (len > 0, self.subflows.get_mut(index)) {
-            subflow.hear(Heard { seq: mapping.subflow_seq, dsn, len });
+        if len > 0 {
+            self.hear(index, (mapping.subflow_seq, dsn, len), (mapping.checksum, mapping.len));
         }
     }
 
     /// Stores payload at its mapped position, even if earlier data of its subflow is missing (RFC
     /// 8684 section 3.3.5).
-    fn take_data(&mut self, _now: Instant, index: usize, mut seq: u32, mut payload: Bytes) {
+    fn take_data(&mut self, index: usize, mut seq: u32, mut payload: Bytes) {
         let held = self.rx.out_of_order();
         let mut brought = Brought::Nothing;
-        while !payload.is_empty() {
+        loop {
+            let alone = self.may_fall_back();
+            let (verify, most) = (self.checksums && !self.failed, u64::from(self.config.tcp.receive_buffer));
             let Some(subflow) = self.subflows.get_mut(index) else { return };
-            let Some((before, dsn, n)) = subflow.locate(seq, payload.len() as u32) else {
-                break;
-            };
-            if before > 0 {
-                break;
-            }
-            subflow.bytes_received += u64::from(n);
-            let piece = payload.split_to(n as usize);
-            seq = seq.wrapping_add(n);
-            match self.rx.receive(dsn, piece) {
+            let rx = &mut self.rx;
+            let mut deliver = |dsn, piece| match rx.receive(dsn, piece) {
                 Brought::Nothing => {}
                 Brought::Data if brought == Brought::End => {}
                 better => brought = better,
+            };
+            let placed = subflow.place((seq, core::mem::take(&mut payload)), (verify, most), &mut deliver);
+            match placed {
+                Ok(()) => break,
+                Err(Misplaced::TooMuch) => {
+                    self.dropped += 1;
+                    self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
+                    break;
+                }
+                Err(Misplaced::Damaged { dsn, data }) => {
+                    self.dropped += 1;
+                    if !alone {
+                        self.fail_subflow(index, dsn);
+                        break;
+                    }
+                    // The bytes of the only subflow cannot be sent again: the application gets them,
+                    // as from TCP (RFC 8684 section 3.7).
+                    self.failed = true;
+                    let mut at = dsn;
+                    for piece in data {
+                        let len = piece.len() as u64;
+                        deliver(at, piece);
+                        at = at + len;
+                    }
+                    self.say(MptcpOption::MpFail { dsn });
+                    seq = 0;
+                }
             }
-        }
-        if payload.has_remaining() {
-            // The subflow has acknowledged data without a mapping. The data is lost, so the subflow
-            // cannot be used any more (RFC 8684 section 3.7).
-            self.dropped += 1;
-            self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
         }
         match brought {
             Brought::Nothing => {}
@@ -254,4 +307,13 @@ impl Connection {
     fn peer_closed(&mut self) {
         self.raise(Event::PeerClosed);
     }
+}
+
+/// The reason that a reset carries.
+fn reset_reason(segment: &Segment) -> Option<MpTcpRst> {
+    let reset = segment.flags.contains(Flags::RST);
+    segment.mptcp.options().iter().find_map(|option| match option {
+        MptcpOption::MpTcpRst(why) if reset => Some(*why),
+        _ => None,
+    })
 }

@@ -4,7 +4,7 @@ use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::subflow::{Stage, Subflow};
-use crate::segment::{MpTcpRst, MptcpOption, ResetReason};
+use crate::segment::{DataSeqNumber, MpTcpRst, MptcpOption, ResetReason};
 use crate::tcp::{self, CloseReason, Coupling};
 use crate::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ impl Connection {
         if self.over.is_some() {
             return;
         }
-        let receiver = self.remote.map(|remote| remote.key);
+        let receiver = self.remote.filter(|_| self.mode == Mode::Multipath).map(|remote| remote.key);
         for subflow in self.subflows.iter_mut().filter(|s| s.is_alive()) {
             if let (Some(multipath), Some(receiver)) = (subflow.tcp.multipath(), receiver) {
                 multipath.reset = Some(MptcpOption::MpFastclose { receiver });
@@ -52,7 +52,8 @@ impl Connection {
     /// When to call [`Connection::handle_timeout`]; may lie in the past.
     pub fn next_timeout(&self) -> Option<Instant> {
         let of = |s: &Subflow| [s.tcp.next_timeout(), s.confirm_at];
-        self.subflows.iter().flat_map(of).chain([self.stall_at]).flatten().min()
+        let echoes = self.announced.iter().map(|announced| Some(announced.at));
+        self.subflows.iter().flat_map(of).chain([self.stall_at]).chain(echoes).flatten().min()
     }
 
     /// Handles expired timers. See [`Connection::next_timeout`]; an early call has no effect.
@@ -75,12 +76,25 @@ impl Connection {
                 }
             }
         }
+        self.announce_again(now);
+        self.maybe_request_plain();
         if self.stall_at.is_some_and(|at| at <= now) {
             self.stall_at = None;
             self.stalls += 1;
             self.unstall();
         }
         self.look_after(now);
+    }
+
+    /// Falls back to plain TCP if SYNs with MP_CAPABLE stay without an answer: a middlebox may drop
+    /// them (RFC 8684 section 3.7).
+    fn maybe_request_plain(&mut self) {
+        let Some(first) = self.subflows.first() else { return };
+        let tcp = first.tcp.info();
+        let syns = u64::from(self.config.capable_syns);
+        if tcp.state == tcp::State::SynSent && syns > 0 && tcp.timeouts >= syns {
+            self.fall_back(None);
+        }
     }
 
     /// Marks the unacknowledged chunks of a subflow for re-injection, unless another working
@@ -161,6 +175,9 @@ impl Connection {
 
     /// Updates the space that subflows still occupy (see `DataSender::count_kept`).
     fn count_kept(&mut self) {
+        if self.mode != Mode::Multipath {
+            return;
+        }
         let subflows = &self.subflows;
         let una = |index: usize| subflows.get(index).filter(|s| s.is_alive()).map(|s| s.tcp.una());
         if self.tx.count_kept(una) {
@@ -234,6 +251,16 @@ impl Connection {
             multipath.reset = Some(MptcpOption::MpTcpRst(MpTcpRst { transient: false, reason }));
         }
         // A reset does not depend on the time.
+        subflow.tcp.abort(Instant::ZERO);
+        self.bury(index, CloseReason::Aborted);
+    }
+
+    /// Resets a subflow whose data does not have its checksum (RFC 8684 section 3.7).
+    pub(super) fn fail_subflow(&mut self, index: usize, dsn: DataSeqNumber) {
+        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.is_alive()) else { return };
+        if let Some(multipath) = subflow.tcp.multipath() {
+            multipath.reset = Some(MptcpOption::MpFail { dsn });
+        }
         subflow.tcp.abort(Instant::ZERO);
         self.bury(index, CloseReason::Aborted);
     }

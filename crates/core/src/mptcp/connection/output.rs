@@ -18,6 +18,10 @@ impl Connection {
         if let Some(reset) = self.resets.pop_front() {
             return Some(reset);
         }
+        if self.leaving && self.tx.unsent() > 0 && self.may_fall_back() {
+            let window = self.tx.peer_window().min(u64::from(u32::MAX)) as u32;
+            self.fall_back(Some(window));
+        }
         self.say_end();
         loop {
             // Assign first, so that data carries the subflow's acknowledgement.

@@ -220,11 +220,11 @@ impl Connection {
     fn process_ack(&mut self, now: Instant, segment: &Segment, shift: u8) {
         let echo = segment.options.timestamps.filter(|_| self.stamps.is_some());
         let (window, len) = match &mut self.multipath {
-            None => (u32::from(segment.window) << shift, segment.seq_len()),
-            Some(multipath) => {
+            Some(multipath) if multipath.left.is_none() => {
                 let news = multipath.is_news(&segment.mptcp, segment.window);
                 (UNBOUNDED, segment.seq_len() + u32::from(news))
             }
+            Some(_) | None => (u32::from(segment.window) << shift, segment.seq_len()),
         };
         let a = Acknowledgement {
             seq: segment.seq,

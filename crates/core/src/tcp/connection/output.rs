@@ -98,7 +98,7 @@ impl Connection {
         // Every segment carries the acknowledgement, so a delayed one is no longer owed.
         self.rx.acknowledged();
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now, ack));
-        let mptcp = self.multipath_options(seq, payload.len(), &mut sack);
+        let mptcp = self.multipath_options(seq, &payload, &mut sack);
         Segment {
             src_port: self.local_port,
             dst_port: self.remote_port,

@@ -52,18 +52,23 @@ impl Connection {
         self.state == State::SynSent && segment.ack.gt(self.tx.una()) && segment.ack.le(self.tx.max())
     }
 
-    /// Falls back to plain TCP, because the peer does not support MPTCP. `window` is the peer's
-    /// offered window in bytes, if known.
-    pub(crate) fn leave_multipath(&mut self, window: Option<u32>) {
-        let Some(multipath) = self.multipath.take() else { return };
+    /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if known. `first` is
+    /// the number of the subflow's first byte, if an infinite mapping must tell the peer.
+    pub(crate) fn leave_multipath(&mut self, window: Option<u32>, first: Option<DataSeqNumber>) {
+        let Some(multipath) = &mut self.multipath else { return };
+        let overhead = multipath.overhead();
+        match first {
+            Some(first) => multipath.leave(first),
+            None => self.multipath = None,
+        }
         self.tx.set_map(None);
         self.rx.set_shared_window(None);
         if let Some(window) = window {
             self.tx.bound_window(window);
         }
-        // In SYN-SENT the MSS is not yet computed.
-        if self.state != State::SynSent {
-            self.tx.widen_mss(u32::from(multipath.overhead()));
+        // In SYN-SENT the MSS is not yet computed. An infinite mapping needs the room.
+        if self.state != State::SynSent && first.is_none() {
+            self.tx.widen_mss(u32::from(overhead));
         }
     }
 
@@ -88,6 +93,14 @@ impl Connection {
     /// the data on the subflow.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
         self.tx.write_mapped(dsn, data)
+    }
+
+    /// Queues all of `data` after the fallback to plain TCP, even if a smaller send buffer has been
+    /// set in the meantime.
+    pub(crate) fn write_all(&mut self, data: Bytes) {
+        if !data.is_empty() {
+            self.tx.write_mapped(DataSeqNumber(0), data);
+        }
     }
 
     /// Number of bytes that would be sent at once.
@@ -153,7 +166,7 @@ impl Connection {
     /// Passes an accepted segment to the MPTCP connection.
     #[inline]
     pub(super) fn tell_multipath(&mut self, segment: &Segment, seq: SeqNumber, shift: u8) {
-        let Some(multipath) = &mut self.multipath else { return };
+        let Some(multipath) = self.multipath.as_mut().filter(|m| m.left.is_none()) else { return };
         // After its FIN the peer sends no more data.
         let takes = match self.state {
             State::SynSent | State::SynReceived | State::Established | State::FinWait1 | State::FinWait2 => {
@@ -172,10 +185,10 @@ impl Connection {
     /// Returns the MPTCP options of a segment that is about to leave, and reduces `sack` to the
     /// blocks that fit beside them.
     #[inline]
-    pub(super) fn multipath_options(&mut self, seq: SeqNumber, len: usize, sack: &mut SackBlocks) -> Mptcp {
+    pub(super) fn multipath_options(&mut self, seq: SeqNumber, data: &[u8], sack: &mut SackBlocks) -> Mptcp {
         let Some(multipath) = &mut self.multipath else { return Mptcp::NONE };
-        if len > 0 {
-            return multipath.of_data(seq, self.tx.dsn(seq), len);
+        if !data.is_empty() {
+            return multipath.of_data(seq, self.tx.dsn(seq), data);
         }
         let mptcp = multipath.of_bare();
         let stamps = if self.stamps.is_some() { STAMPS_LEN } else { 0 };

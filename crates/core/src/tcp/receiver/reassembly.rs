@@ -102,6 +102,11 @@ impl Reassembly {
         }
     }
 
+    /// The first number held.
+    pub(crate) fn first(&self) -> Option<SeqNumber> {
+        self.pieces.front().map(|piece| piece.seq)
+    }
+
     /// Takes the piece that contains `nxt`, without its bytes before `nxt`.
     pub(crate) fn pop(&mut self, nxt: SeqNumber) -> Option<Bytes> {
         loop {

@@ -1,0 +1,283 @@
+//! Checksums of the data, MP_FAIL and the infinite mapping, and other ways back to TCP (RFC 8684
+//! sections 3.3.1 and 3.7).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::mptcp_world::{End, Path, Verdict, World};
+use anabranch_core::mptcp::{Config, Event, PathId, SubflowId};
+use anabranch_core::segment::{AddressId, CapableForm, Flags, Mptcp, MptcpOption, Segment};
+use anabranch_core::tcp::{self, CloseReason};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::prng::Prng;
+use bytes::Bytes;
+
+const UP: usize = 200_000;
+const DOWN: usize = 150_000;
+
+fn octets(seed: u64, n: usize) -> Bytes {
+    Bytes::from(Prng::new(seed).octets(n))
+}
+
+fn config(checksums: bool) -> Config {
+    Config { tcp: tcp::Config { mss: 1000, ..tcp::Config::default() }, checksums, ..Config::default() }
+}
+
+fn paths(n: usize) -> Vec<Path> {
+    vec![Path::new(1_000_000, 20), Path::new(1_000_000, 30)][..n].to_vec()
+}
+
+/// A transfer in both directions. Returns the world and the number of bytes that differ at the
+/// server and at the client.
+fn exchange(mut world: World) -> (World, [usize; 2]) {
+    world.client.outbox = octets(5, UP);
+    world.server.outbox = octets(6, DOWN);
+    world.client.closes = true;
+    world.server.closes = true;
+    assert!(world.run_to_end(1_000), "at {} {:?}", world.now, world.client.events);
+    let differ = |got: &[u8], sent: Bytes| {
+        assert_eq!(got.len(), sent.len());
+        got.iter().zip(&sent).filter(|(a, b)| a != b).count()
+    };
+    for side in [&world.client, &world.server] {
+        let last = &side.events[side.events.len().saturating_sub(6)..];
+        assert_eq!(last.last(), Some(&Event::Closed(CloseReason::Graceful)), "{last:?}");
+    }
+    let differ = [differ(&world.server.inbox, octets(5, UP)), differ(&world.client.inbox, octets(6, DOWN))];
+    (world, differ)
+}
+
+/// Whether a mapping or an MP_CAPABLE with data has a checksum; `None` if the segment has neither.
+fn has_checksum(segment: &Segment) -> Option<bool> {
+    let capable = segment.mptcp.options().iter().find_map(|option| match option {
+        MptcpOption::MpCapable(capable) => match capable.form {
+            CapableForm::Data { checksum, .. } => Some(checksum.is_some()),
+            _ => None,
+        },
+        _ => None,
+    });
+    capable.or(segment.mptcp.dss()?.mapping().map(|mapping| mapping.checksum.is_some()))
+}
+
+#[test]
+fn both_ends_send_checksums_if_one_requires_them() {
+    for (ours, theirs) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut world = World::new(config(ours), config(theirs), paths(2), 41);
+        let seen = Rc::new(RefCell::new([0, 0]));
+        let count = seen.clone();
+        world.rule = Some(Box::new(move |_, _, _, segment| {
+            if let Some(with) = has_checksum(segment) {
+                count.borrow_mut()[usize::from(with)] += 1;
+            }
+            Verdict::Pass
+        }));
+        let (world, differ) = exchange(world);
+        assert_eq!(differ, [0, 0]);
+        let all = seen.borrow();
+        assert!(all[usize::from(ours || theirs)] > 300, "{all:?}");
+        assert_eq!(all[usize::from(!(ours || theirs))], 0, "{ours} {theirs}");
+        let multipath = |events: &[Event]| !events.contains(&Event::FellBack);
+        assert!(multipath(&world.client.events) && multipath(&world.server.events));
+    }
+}
+
+/// Changes one byte on the way from one end, on the first path, after `spare` segments with data.
+/// Counts the segments with MP_FAIL and infinite mappings of each end.
+fn damage(
+    from: End,
+    mut spare: u32,
+) -> (Rc<RefCell<[[u32; 2]; 2]>>, Box<dyn FnMut(Instant, End, PathId, &mut Segment) -> Verdict>) {
+    let seen = Rc::new(RefCell::new([[0; 2]; 2]));
+    let count = seen.clone();
+    let mut done = false;
+    let rule = move |_, end: End, path, segment: &mut Segment| {
+        let fails = segment.mptcp.options().iter().any(|o| matches!(o, MptcpOption::MpFail { .. }));
+        let infinite = segment.mptcp.dss().and_then(|dss| dss.mapping()).is_some_and(|m| m.len == 0);
+        let all = &mut count.borrow_mut()[end as usize];
+        all[0] += u32::from(fails);
+        all[1] += u32::from(infinite);
+        if end == from && path == PathId(0) && !segment.payload.is_empty() && !done {
+            done = spare == 0;
+            spare = spare.saturating_sub(1);
+            if done {
+                let mut octets = segment.payload.to_vec();
+                octets[7] ^= 0x80;
+                segment.payload = octets.into();
+            }
+        }
+        Verdict::Pass
+    };
+    (seen, Box::new(rule))
+}
+
+#[test]
+fn damaged_data_on_the_only_subflow_ends_multipath() {
+    for from in [End::Client, End::Server] {
+        // Also the first data, which has the keys.
+        for spare in [0, 1, 60] {
+            let mut world = World::new(config(true), config(false), paths(1), 42);
+            let (seen, rule) = damage(from, spare);
+            world.rule = Some(rule);
+            let (world, differ) = exchange(world);
+            let expected = if from == End::Client { [1, 0] } else { [0, 1] };
+            assert_eq!(differ, expected, "{from:?} {spare}");
+            let seen = seen.borrow();
+            for end in [End::Client, End::Server] {
+                // A retransmission repeats the mapping.
+                let [fails, infinite] = seen[end as usize];
+                assert!(fails == 1 && infinite > 0, "{from:?} {spare} {end:?}: {seen:?}");
+            }
+            for side in [&world.client, &world.server] {
+                assert!(side.events.contains(&Event::FellBack));
+                assert!(!side.connection.as_ref().unwrap().is_multipath());
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_data_on_one_of_two_subflows_is_sent_on_the_other() {
+    for from in [End::Client, End::Server] {
+        let mut world = World::new(config(true), config(true), paths(2), 43);
+        let (seen, rule) = damage(from, 60);
+        world.rule = Some(rule);
+        let (world, differ) = exchange(world);
+        assert_eq!(differ, [0, 0], "{from:?}");
+        let expected = if from == End::Client { [[0, 0], [1, 0]] } else { [[1, 0], [0, 0]] };
+        assert_eq!(*seen.borrow(), expected, "{from:?}");
+        for side in [&world.client, &world.server] {
+            let closed = |event: &Event| matches!(event, Event::SubflowClosed(SubflowId(0), _));
+            assert!(side.events.iter().any(closed) && !side.events.contains(&Event::FellBack));
+        }
+    }
+}
+
+#[test]
+fn first_data_without_options_is_plain_tcp() {
+    for from in [End::Client, End::Server] {
+        let config = Config { keys_twice: true, ..config(false) };
+        let mut world = World::new(config, config, paths(2), 44);
+        world.joins = false;
+        world.rule = Some(Box::new(move |_, end, _, segment| {
+            if end == from && !segment.payload.is_empty() {
+                segment.mptcp = Mptcp::NONE;
+            }
+            Verdict::Pass
+        }));
+        let (world, differ) = exchange(world);
+        assert_eq!(differ, [0, 0], "{from:?}");
+        for side in [&world.client, &world.server] {
+            assert!(side.events.contains(&Event::FellBack), "{from:?}");
+        }
+    }
+}
+
+#[test]
+fn late_first_data_is_no_reason_to_fall_back_if_the_keys_went_ahead() {
+    for keys_twice in [false, true] {
+        let config = Config { keys_twice, ..config(false) };
+        let mut world = World::new(config, config, paths(1), 45);
+        let mut lost = false;
+        world.rule = Some(Box::new(move |_, end, _, segment| {
+            let first = end == End::Client && !segment.payload.is_empty() && !lost;
+            lost |= first;
+            if first { Verdict::Drop } else { Verdict::Pass }
+        }));
+        let (world, differ) = exchange(world);
+        assert_eq!(differ, [0, 0]);
+        // Our own end waits for the keys; Linux falls back without them.
+        assert!(!world.server.events.contains(&Event::FellBack), "{keys_twice}");
+    }
+}
+
+#[test]
+fn the_keys_go_ahead_of_the_data_once() {
+    let config = Config { keys_twice: true, ..config(false) };
+    let mut world = World::new(config, config, paths(1), 46);
+    let forms = Rc::new(RefCell::new(Vec::new()));
+    let seen = forms.clone();
+    world.rule = Some(Box::new(move |_, end, _, segment| {
+        if end == End::Client && segment.flags.contains(Flags::ACK) && seen.borrow().len() < 3 {
+            let options = segment.mptcp.options().first();
+            let keys = matches!(options, Some(MptcpOption::MpCapable(_)));
+            seen.borrow_mut().push((keys, !segment.payload.is_empty()));
+        }
+        Verdict::Pass
+    }));
+    let (_, differ) = exchange(world);
+    assert_eq!(differ, [0, 0]);
+    assert_eq!(*forms.borrow(), [(true, false), (true, true), (false, true)]);
+}
+
+#[test]
+fn unanswered_offers_are_withdrawn() {
+    for (syns, outcome) in [(2, true), (0, false)] {
+        let config = Config { capable_syns: syns, ..config(false) };
+        let mut world = World::new(config, config, paths(1), 47);
+        let offers = Rc::new(RefCell::new(0));
+        let count = offers.clone();
+        world.rule = Some(Box::new(move |_, _, _, segment| {
+            let offered = segment.flags.contains(Flags::SYN) && !segment.mptcp.is_empty();
+            *count.borrow_mut() += u32::from(offered);
+            if offered { Verdict::Drop } else { Verdict::Pass }
+        }));
+        if outcome {
+            let (world, differ) = exchange(world);
+            assert_eq!((differ, *offers.borrow()), ([0, 0], 2));
+            assert!(world.client.events.contains(&Event::FellBack));
+        } else {
+            world.run_until(Instant::ZERO + Duration::from_secs(20), |_| false);
+            assert!(*offers.borrow() > 3 && world.server.connection.is_none());
+        }
+    }
+}
+
+#[test]
+fn an_address_is_announced_until_it_is_echoed() {
+    for (loses, expected) in [(0, 1), (2, 3), (100, 4)] {
+        let mut world = World::new(config(false), config(false), paths(1), 48);
+        let said = Rc::new(RefCell::new(0));
+        let count = said.clone();
+        world.rule = Some(Box::new(move |_, end, _, segment| {
+            let add = segment
+                .mptcp
+                .options()
+                .iter()
+                .any(|o| matches!(o, MptcpOption::AddAddr(a) if a.hmac.is_some()));
+            if end == End::Client && add {
+                *count.borrow_mut() += 1;
+                if *count.borrow() <= loses {
+                    return Verdict::Drop;
+                }
+            }
+            Verdict::Pass
+        }));
+        world.client.outbox = octets(5, 10_000);
+        world.run_until(Instant::ZERO + Duration::from_secs(1), |_| false);
+        let now = world.now;
+        assert!(world.client.mptcp().add_address(now, AddressId(3), "10.1.2.3".parse().unwrap(), None));
+        world.run_until(Instant::ZERO + Duration::from_secs(100), |_| false);
+        assert_eq!(*said.borrow(), expected, "{loses}");
+        let added = |event: &Event| matches!(event, Event::AddressAdded { id: AddressId(3), .. });
+        assert_eq!(world.server.events.iter().any(added), loses < 4);
+    }
+}
+
+#[test]
+fn an_end_that_takes_no_joins_at_its_address_is_known() {
+    for from in [End::Client, End::Server] {
+        let mut world = World::new(config(false), config(false), paths(1), 49);
+        world.rule = Some(Box::new(move |_, end, _, segment| {
+            if let Some(MptcpOption::MpCapable(capable)) = segment.mptcp.options().first()
+                && end == from
+            {
+                let closed = anabranch_core::segment::MpCapable { no_joins_here: true, ..*capable };
+                segment.mptcp = Mptcp::only(MptcpOption::MpCapable(closed));
+            }
+            Verdict::Pass
+        }));
+        let (mut world, _) = exchange(world);
+        assert_eq!(world.client.mptcp().joins_here(), from == End::Client);
+        assert_eq!(world.server.connection.as_ref().unwrap().joins_here(), from == End::Server);
+    }
+}
