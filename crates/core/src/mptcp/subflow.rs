@@ -287,3 +287,61 @@ impl Heard {
 /// Largest number of stored mappings: one per segment from our sender; more from a peer that maps
 /// several segments at once, whose segments may be out of order.
 const MAX_HEARD: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::tcp::Config;
+
+    fn subflow() -> Subflow {
+        let tcp = tcp::Connection::connect(Instant::ZERO, Config::default(), 1, 2, SeqNumber(0));
+        Subflow::new(SubflowId(0), PathId(0), tcp, Stage::Ready)
+    }
+
+    const FIRST: DataSeqNumber = DataSeqNumber(1_000);
+
+    fn heard(seq: u32, len: u32, checksum: Option<u16>) -> Heard {
+        let check = checksum.map(|sum| Check::new(Some(sum), len as u16));
+        Heard { seq, dsn: FIRST + u64::from(seq), len, check }
+    }
+
+    /// Places data from `seq` on; returns what was delivered.
+    fn place(of: &mut Subflow, seq: u32, data: &'static [u8], most: u64) -> (Vec<(u64, Bytes)>, bool) {
+        let mut out = Vec::new();
+        let deliver = |dsn: DataSeqNumber, data| out.push((dsn.0, data));
+        let placed = of.place((seq, Bytes::from_static(data)), (true, most), deliver);
+        (out, placed.is_ok())
+    }
+
+    /// RFC 8684 section 3.3.1: the mapping may come later, up to a window of data.
+    #[test]
+    fn data_waits_for_its_mapping() {
+        let mut subflow = subflow();
+        assert_eq!(place(&mut subflow, 1, b"abcdef", 100), (vec![], true));
+        subflow.hear(heard(3, 2, None));
+        let piece = |at: u64, data: &'static [u8]| (1_000 + at, Bytes::from_static(data));
+        assert_eq!(place(&mut subflow, 7, b"g", 100), (vec![piece(3, b"cd")], true));
+        subflow.hear(heard(1, 2, None));
+        subflow.hear(heard(5, 9, None));
+        let (mut out, placed) = place(&mut subflow, 8, b"", 100);
+        out.sort_by_key(|(dsn, _)| *dsn);
+        assert_eq!((out, placed), (vec![piece(1, b"ab"), piece(5, b"ef"), piece(7, b"g")], true));
+        assert!(!place(&mut subflow, 50, b"0123456789", 9).1);
+    }
+
+    #[test]
+    fn data_waits_for_the_rest_of_a_mapping_with_a_checksum() {
+        for (data, holds) in [(&b"cd"[..], true), (b"cx", false)] {
+            let mut sum = DssChecksum::new(FIRST + 1, 1, 4);
+            sum.add(b"abcd");
+            let mut subflow = subflow();
+            subflow.hear(heard(1, 4, Some(sum.value())));
+            assert_eq!(place(&mut subflow, 3, data, 100), (vec![], true));
+            let (out, placed) = place(&mut subflow, 1, b"ab", 100);
+            assert_eq!(placed, holds);
+            assert_eq!(out.iter().flat_map(|(_, piece)| piece.to_vec()).count(), if holds { 4 } else { 0 });
+        }
+    }
+}
