@@ -8,10 +8,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdout, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::{process, thread};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use anabranch_core::tcp::{CloseReason, Config};
 use anabranch_core::time::{Duration, Instant};
@@ -27,8 +26,8 @@ use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, skipped};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+
+use crate::{end_if_asked, one_at_a_time};
 
 use self::cell::{CELLS, Cell, Condition, Opener, Order};
 use self::ours::{Ours, Outcome, Rest};
@@ -89,11 +88,6 @@ fn play_all(opener: Opener) {
     if skipped() || find_or_install("python3", "python3").is_none() {
         return;
     }
-    let end_if_asked = || {
-        if ended_from_outside().load(Ordering::SeqCst) {
-            process::exit(130);
-        }
-    };
     // Before the first emulation, since each emulation takes signals for its own end.
     end_if_asked();
     let cells = Mutex::new(CELLS.iter().enumerate().filter(|(_, cell)| cell.opener == opener));
@@ -111,19 +105,6 @@ fn play_all(opener: Opener) {
             });
         }
     });
-}
-
-/// Set when a signal asks this process to end. An emulation takes the signal for its own end, so
-/// that it can clean up.
-fn ended_from_outside() -> &'static AtomicBool {
-    static ENDED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    ENDED.get_or_init(|| {
-        let ended = Arc::default();
-        for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&ended)).expect("signals can be caught");
-        }
-        ended
-    })
 }
 
 /// Installs the filter of `cell`, if it has one, in its namespace. If the kernel does not support
@@ -175,9 +156,7 @@ fn play(i: usize, cell: &Cell) -> Option<Played> {
 
     let interrupt = Interrupt::catch().expect("signals can be caught");
     let ends = {
-        // Devices have the same name until they are moved into their namespaces.
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = one_at_a_time();
         Ends::open(&scenario).expect("we may make devices")
     };
     if !put_filter(cell, &netns) {

@@ -2,4 +2,39 @@
 //!
 //! One binary for all files: linking one per file would take longer than compiling them.
 
+mod linux_mptcp;
 mod linux_tcp;
+
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// Held while devices are made: they have the same names until they are in their namespaces.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends this process if a signal has asked for it. The first call must precede the first emulation,
+/// since each emulation takes signals for its own end.
+fn end_if_asked() {
+    if ended_from_outside().load(Ordering::SeqCst) {
+        process::exit(130);
+    }
+}
+
+/// Set when a signal asks this process to end. An emulation takes the signal for its own end, so
+/// that it can clean up.
+fn ended_from_outside() -> &'static AtomicBool {
+    static ENDED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    ENDED.get_or_init(|| {
+        let ended = Arc::default();
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&ended)).expect("signals can be caught");
+        }
+        ended
+    })
+}
