@@ -116,6 +116,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
         }
         Some((name, options)) if name == "cache" => cache(options),
         Some((name, options)) if name == "tune" => tune(options),
+        Some((name, options)) if name == "mptcp-linux" => mptcp_linux(options),
         Some((name, options)) if name == "sweep" => sweep(options),
         Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
@@ -182,6 +183,15 @@ fn deployed_goodput() -> Result<(), Failure> {
     let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "it"]);
     command.args(["set::goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
     cargo::run(command)
+}
+
+/// Runs `campaign mptcp-linux [--bytes N] [--at-once N]`: the whole matrix of the test `linux_mptcp` of
+/// anabranch-emu, each cell with 10 MB in each direction.
+fn mptcp_linux(options: &[String]) -> Result<(), Failure> {
+    let known = [("--bytes", "ANABRANCH_MPTCP_BYTES"), ("--at-once", "ANABRANCH_MPTCP_AT_ONCE")];
+    let given = numbers(options, &known, "mptcp-linux takes `--bytes N` and `--at-once N`")?;
+    let long = [("ANABRANCH_MPTCP_ALL", 1), ("ANABRANCH_MPTCP_BYTES", 10_000_000)];
+    longer(&[], "anabranch-emu", "linux_mptcp", &long, &given)
 }
 
 /// Runs `campaign cache [--transfers N] [--kills N]`, the long forms of the tests `chain` of
