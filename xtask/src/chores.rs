@@ -185,8 +185,8 @@ fn deployed_goodput() -> Result<(), Failure> {
     cargo::run(command)
 }
 
-/// Runs `campaign mptcp-linux [--bytes N] [--at-once N]`: the whole matrix of the test `linux_mptcp` of
-/// anabranch-emu, each cell with 10 MB in each direction.
+/// Runs `campaign mptcp-linux [--bytes N] [--at-once N]`: the whole matrix of the test
+/// `linux_mptcp` of anabranch-emu, each cell with 10 MB in each direction.
 fn mptcp_linux(options: &[String]) -> Result<(), Failure> {
     let known = [("--bytes", "ANABRANCH_MPTCP_BYTES"), ("--at-once", "ANABRANCH_MPTCP_AT_ONCE")];
     let given = numbers(options, &known, "mptcp-linux takes `--bytes N` and `--at-once N`")?;

@@ -165,8 +165,8 @@ impl Subflow {
         self.locate(seq, 1).is_some()
     }
 
-    /// Passes received data with its data sequence numbers to `deliver`, as far as it is mapped and,
-    /// if `verify` is set, its checksums are right. At most `most` bytes wait.
+    /// Passes received data with its data sequence numbers to `deliver`, as far as it is mapped
+    /// and, if `verify` is set, its checksums are right. At most `most` bytes wait.
     pub(crate) fn place(
         &mut self,
         (seq, payload): (u32, Bytes),
@@ -245,8 +245,8 @@ impl Subflow {
         None
     }
 
-    /// Passes all waiting data on, for the fallback to plain TCP: the bytes of the subflow are those
-    /// of the data, which begins at `first`.
+    /// Passes all waiting data on, for the fallback to plain TCP: the bytes of the subflow are
+    /// those of the data, which begins at `first`.
     pub(crate) fn flush(&mut self, first: DataSeqNumber, mut deliver: impl FnMut(DataSeqNumber, Bytes)) {
         self.heard.iter_mut().for_each(|heard| heard.release(&mut deliver));
         for (seq, data) in self.unmapped.drain(..) {

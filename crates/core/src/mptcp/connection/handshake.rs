@@ -218,8 +218,8 @@ impl Connection {
     }
 
     /// Announces another address of ours on the first working subflow, again until the peer echoes
-    /// it. Returns false if no subflow works, or if the option has no room: an IPv6 address with a port does not fit beside
-    /// timestamps.
+    /// it. Returns false if no subflow works, or if the option has no room: an IPv6 address with a
+    /// port does not fit beside timestamps.
     pub fn add_address(&mut self, now: Instant, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
         let Some(remote) = self.remote else { return false };
         if self.config.tcp.timestamps && address.is_ipv6() && port.is_some() {
@@ -421,8 +421,8 @@ impl Connection {
         }
     }
 
-    /// Whether the connection may continue as plain TCP: all data has been on its only subflow, so the
-    /// bytes of the subflow are those of the data.
+    /// Whether the connection may continue as plain TCP: all data has been on its only subflow, so
+    /// the bytes of the subflow are those of the data.
     pub(super) fn may_fall_back(&self) -> bool {
         self.mode == Mode::Multipath && self.subflows.len() == 1
     }
@@ -433,7 +433,8 @@ impl Connection {
         if self.mode == Mode::Plain {
             return;
         }
-        // After the negotiation the peer has to be told: an infinite mapping (RFC 8684 section 3.7).
+        // After the negotiation the peer has to be told: an infinite mapping (RFC 8684 section
+        // 3.7).
         let first = (self.mode == Mode::Multipath && self.confirmed).then(|| self.local.idsn + 1);
         self.mode = Mode::Plain;
         self.announced.clear();

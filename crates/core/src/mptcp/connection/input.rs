@@ -95,9 +95,9 @@ impl Connection {
         }
     }
 
-    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow: data
-    /// arrives without MPTCP options, or our first data is acknowledged without them (RFC 8684 section
-    /// 3.7).
+    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow:
+    /// data arrives without MPTCP options, or our first data is acknowledged without them (RFC 8684
+    /// section 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
@@ -107,7 +107,8 @@ impl Connection {
             && match subflow.stage {
                 // The third segment of the handshake.
                 Stage::Offering => tcp.state != tcp::State::SynSent,
-                // A middlebox may have cut a segment: its mapping covers the part without an option.
+                // A middlebox may have cut a segment: its mapping covers the part without an
+                // option.
                 Stage::Ready if self.confirmed => {
                     !incoming.payload.is_empty() && !subflow.covers(incoming.seq)
                 }
@@ -259,8 +260,8 @@ impl Connection {
                         self.fail_subflow(index, dsn);
                         break;
                     }
-                    // The bytes of the only subflow cannot be sent again: the application gets them,
-                    // as from TCP (RFC 8684 section 3.7).
+                    // The bytes of the only subflow cannot be sent again: the application gets
+                    // them, as from TCP (RFC 8684 section 3.7).
                     self.failed = true;
                     let mut at = dsn;
                     for piece in data {

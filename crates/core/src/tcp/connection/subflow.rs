@@ -52,8 +52,8 @@ impl Connection {
         self.state == State::SynSent && segment.ack.gt(self.tx.una()) && segment.ack.le(self.tx.max())
     }
 
-    /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if known. `first` is
-    /// the number of the subflow's first byte, if an infinite mapping must tell the peer.
+    /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if known. `first`
+    /// is the number of the subflow's first byte, if an infinite mapping must tell the peer.
     pub(crate) fn leave_multipath(&mut self, window: Option<u32>, first: Option<DataSeqNumber>) {
         let Some(multipath) = &mut self.multipath else { return };
         let overhead = multipath.overhead();

@@ -189,8 +189,8 @@ impl Cell {
     /// Configuration of our end.
     pub(crate) fn config(&self) -> mptcp::Config {
         let mss = match self.ip {
-            // Linux does not count the option of an infinite mapping in its segment size: its packet
-            // would exceed the MTU.
+            // Linux does not count the option of an infinite mapping in its segment size: its
+            // packet would exceed the MTU.
             _ if matches!(self.subject, Subject::Meddled(Meddling::Corrupt(_))) => 1380,
             IpVersion::V4 => 1460,
             IpVersion::V6 => 1440,
