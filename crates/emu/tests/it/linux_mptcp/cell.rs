@@ -300,6 +300,12 @@ impl Cell {
         matches!(self.subject, Subject::Meddled(StripSyn | DropCapable)) && self.opener == Opener::Ours
     }
 
+    /// Whether the second subflow is withdrawn or spared at half time.
+    pub(crate) fn gives_up(&self) -> bool {
+        use Subject::{KernelPrio, KernelRemoves, WeCloseSubflow, WePrio, WeRemove};
+        matches!(self.subject, KernelPrio | KernelRemoves | WeCloseSubflow | WePrio | WeRemove)
+    }
+
     /// Whether the connection is aborted.
     pub(crate) fn is_aborted(&self) -> bool {
         matches!(self.subject, Subject::KernelFastcloses | Subject::WeFastclose)
