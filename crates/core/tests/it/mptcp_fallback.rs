@@ -81,12 +81,11 @@ fn both_ends_send_checksums_if_one_requires_them() {
     }
 }
 
+type Rule = Box<dyn FnMut(Instant, End, PathId, &mut Segment) -> Verdict>;
+
 /// Changes one byte on the way from one end, on the first path, after `spare` segments with data.
 /// Counts the segments with MP_FAIL and infinite mappings of each end.
-fn damage(
-    from: End,
-    mut spare: u32,
-) -> (Rc<RefCell<[[u32; 2]; 2]>>, Box<dyn FnMut(Instant, End, PathId, &mut Segment) -> Verdict>) {
+fn damage(from: End, mut spare: u32) -> (Rc<RefCell<[[u32; 2]; 2]>>, Rule) {
     let seen = Rc::new(RefCell::new([[0; 2]; 2]));
     let count = seen.clone();
     let mut done = false;
