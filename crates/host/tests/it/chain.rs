@@ -21,10 +21,14 @@ fn caches_repair_losses_on_each_hop() {
     let caches: Vec<_> = chain.routers().map(|router| chain.cache(router, &[])).collect();
     let file = contents(50_000);
     assert_eq!(chain.fetched(&chain.serve(Family::V6, &file, "cubic")), file);
-    for report in caches.into_iter().map(ended) {
-        assert!(report["retransmissions_avoided"].as_u64() > Some(0), "{report}");
+    let reports: Vec<_> = caches.into_iter().map(ended).collect();
+    for report in &reports {
+        assert!(report["local_repairs"].as_u64() > Some(0), "{report}");
         assert_eq!(report["malformed"], 0, "{report}");
     }
+    // A cache before this one may also repeat a segment, which then counts as sent again.
+    let avoided = reports.iter().filter_map(|report| report["retransmissions_avoided"].as_u64());
+    assert!(avoided.sum::<u64>() > 0, "{reports:?}");
 }
 
 #[test]
