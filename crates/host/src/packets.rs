@@ -427,9 +427,9 @@ const INITIAL_TIMEOUT: Duration = Duration::from_millis(250);
 /// Repetitions of a segment to a destination that has not answered yet: a flood of spoofed SYNs
 /// causes at most this many copies.
 const UNANSWERED_REPEATS: u8 = 3;
-/// Repetitions that the SACK blocks of one acknowledgement cause: receivers send one for each two
-/// segments at least.
-const REPEATS_PER_ACK: u8 = 32;
+/// Repetitions that the SACK blocks of one acknowledgement cause: the segments of one packet of
+/// 64 kB that a device would cut.
+const REPEATS_PER_ACK: u8 = 64;
 /// Three refusals in a row, or a few more if others come between.
 const MOST_REFUSALS: u8 = 6;
 /// How long packets pass after the last refusals. Copies are still sent, so as to find out whether
