@@ -33,8 +33,9 @@ fn gather(command: &clap::Command, ancestors: &str, found: &mut BTreeMap<String,
     for inner in command.get_subcommands() {
         gather(inner, &format!("{page}-"), found);
     }
-    let long = command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned));
-    found.insert(page, long.collect());
+    // A hidden option is for the program itself.
+    let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    found.insert(page, shown.filter_map(|argument| argument.get_long().map(str::to_owned)).collect());
 }
 
 #[test]
