@@ -131,7 +131,7 @@ impl Queue {
         decide(&mut self.verdicts, self.number, id, verdict);
     }
 
-    /// Whether so many verdicts wait that [`Queue::flush`] should send them.
+    /// Whether the verdicts that wait should be sent by [`Queue::flush`].
     pub fn is_full(&self) -> bool {
         self.verdicts.len() >= FULL
     }

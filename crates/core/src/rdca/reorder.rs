@@ -55,7 +55,7 @@ impl Pool {
         Self { held: Vec::new(), free: NONE, used: 0, most, bytes: 0, most_bytes }
     }
 
-    /// Whether there is room for so many bytes of incomplete data.
+    /// Whether incomplete data of `bytes` bytes has room.
     pub(super) const fn has_room(&self, bytes: usize) -> bool {
         bytes <= self.most_bytes.saturating_sub(self.bytes)
     }

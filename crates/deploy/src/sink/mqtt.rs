@@ -218,7 +218,7 @@ mod tests {
         (kind, body)
     }
 
-    /// A broker for one connection, which ends after so many publications and acknowledges the
+    /// A broker for one connection, which ends after `publications` and acknowledges the
     /// first of them. Returns the numbers of their records, and the connection.
     fn broker(listener: &TcpListener, publications: usize, acknowledged: usize) -> (Vec<u64>, TcpStream) {
         let mut stream = listener.accept().unwrap().0;

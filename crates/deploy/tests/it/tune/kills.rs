@@ -75,7 +75,7 @@ fn the_next_start_restores_what_nobody_has_restored() {
         assert!(tries < PATIENCE, "it changes nothing");
         pass(Duration::from_millis(10));
     }
-    // Nobody else tunes this process meanwhile.
+    // No other process tunes this process meanwhile.
     super::refused(&run(&state, &["--pid", &pid]), 2, &["already tunes process", "hint: stop it"]);
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let guard = std::fs::read_to_string(children).expect("it has children");
