@@ -222,6 +222,64 @@ pub fn hostile(
     Some(said)
 }
 
+/// Runs `tests/hostile.c` of a library for so many rounds with each of three seeds.
+///
+/// # Panics
+///
+/// The program finds a fault.
+pub fn enemies(kind: Kind, rounds: &str, folder: &Path) {
+    for seed in ["1", "2", "3"] {
+        let Some(said) = hostile(kind, Build::Shipped, &[], [rounds, seed], folder) else { return };
+        println!("seed {seed}: {said}");
+    }
+}
+
+/// As [`enemies`], under valgrind.
+///
+/// # Panics
+///
+/// The program or valgrind finds a fault.
+pub fn enemies_under_valgrind(kind: Kind, folder: &Path) {
+    let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };
+    let valgrind = [valgrind.to_str().expect("text"), "--quiet", "--error-exitcode=99"];
+    hostile(kind, Build::Shipped, &valgrind, ["2", "4"], folder);
+}
+
+/// As [`enemies`], with AddressSanitizer in the library, if [`Build::is_wanted`].
+///
+/// # Panics
+///
+/// The program or AddressSanitizer finds a fault.
+pub fn enemies_of_the_sanitized(kind: Kind, rounds: &str, folder: &Path) {
+    if !Build::Sanitized.is_wanted() {
+        return;
+    }
+    for seed in ["5", "6"] {
+        hostile(kind, Build::Sanitized, &[], [rounds, seed], folder);
+    }
+}
+
+/// Checks that all functions of a library have less than `limit` bytes of text, for bare metal and
+/// for this machine, and prints the parts of an example, a file in `examples`.
+///
+/// # Panics
+///
+/// The library is larger, or has 64 bytes of variables.
+pub fn check_text(kind: Kind, limit: u64, example: &str, parts: &[Part], folder: &Path) {
+    let functions = defined(kind);
+    if let Some(sizes) = bare_metal(kind, &functions, &folder.join("bare")) {
+        println!("for bare metal: text {} data {} bss {}", sizes.text, sizes.data, sizes.bss);
+        assert!(sizes.text < limit && sizes.data + sizes.bss < 64, "{sizes:?}");
+    }
+    let Some(sizes) = whole(kind, &functions, folder) else { return };
+    println!("for this machine: text {} data {} bss {}", sizes.text - sizes.unwinding, sizes.data, sizes.bss);
+    assert!(sizes.text - sizes.unwinding < limit, "{sizes:?}");
+    let linked = folder.join("example");
+    let Some(()) = program(kind, &[&kind.file(&format!("examples/{example}"))], &linked) else { return };
+    println!("the example:");
+    text_by_part(&linked, parts);
+}
+
 /// Links all functions of a library into a program for this machine that does nothing, in `folder`,
 /// and returns its section sizes. They include the start of a C program, about 1.5 kB.
 pub fn whole(kind: Kind, functions: &[String], folder: &Path) -> Option<Sections> {

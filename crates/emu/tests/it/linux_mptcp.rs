@@ -6,8 +6,8 @@ mod middlebox;
 mod ours;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{ChildStdout, Stdio};
+use std::io::{BufReader, Read};
+use std::process::ChildStdout;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
 use std::{env, thread};
@@ -22,13 +22,13 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::packet::{IpVersion, NodeId};
 use anabranch_sim::scenario::Source;
 use anabranch_testkit::debian::find_or_install;
-use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, skipped};
+use anabranch_testkit::netns::{self, Broom, exists, skipped};
 use anabranch_testkit::prng::Prng;
 use anabranch_testkit::tshark::Tshark;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::{end_if_asked, one_at_a_time};
+use crate::{end_if_asked, kernel_end, one_at_a_time};
 
 use self::cell::{Cell, Condition, Opener, Subject, cells};
 use self::middlebox::{Meddling, Middlebox, Way};
@@ -182,12 +182,7 @@ fn play(i: usize, cell: &Cell) -> Played {
             "mptcp/allow_join_initial_addr_port": u8::from(cell.subject != Subject::NoJoins),
         },
     });
-    let mut peer = inside(&netns, &["python3", "-c", PEER, &said.to_string()]);
-    let mut peer = Kept(peer.stdout(Stdio::piped()).spawn().expect("python3 runs"));
-    let mut stdout = BufReader::new(peer.0.stdout.take().expect("it is a pipe"));
-    let mut line = String::new();
-    stdout.read_line(&mut line).expect("text");
-    assert_eq!(line, "ready\n");
+    let (peer, stdout) = kernel_end(&netns, PEER, &said);
 
     let (at_rest, rest) = channel();
     let mut builder = scenario.plan(1, i as u64, &BTreeMap::new()).expect("nothing is drawn").builder;

@@ -5,10 +5,13 @@
 mod linux_mptcp;
 mod linux_tcp;
 
-use std::process;
+use std::io::{BufRead, BufReader};
+use std::process::{self, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use anabranch_testkit::netns::{Kept, inside};
+use serde_json::Value;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -16,6 +19,17 @@ use signal_hook::flag;
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the kernel's end of a connection, a script that gets `cell`, and waits until it is ready.
+fn kernel_end(netns: &str, script: &str, cell: &Value) -> (Kept, BufReader<ChildStdout>) {
+    let mut peer = inside(netns, &["python3", "-c", script, &cell.to_string()]);
+    let mut peer = Kept(peer.stdout(Stdio::piped()).spawn().expect("python3 runs"));
+    let mut stdout = BufReader::new(peer.0.stdout.take().expect("it is a pipe"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("text");
+    assert_eq!(line, "ready\n");
+    (peer, stdout)
 }
 
 /// Ends this process if a signal has asked for it. The first call must precede the first emulation,

@@ -102,6 +102,19 @@ impl<P: Proof> Pair<P> {
         self.arrive(&out)
     }
 
+    /// Opens a session that the sender has not used yet. Returns the HELLO and its WELCOME.
+    fn greet(&mut self) -> [Vec<u8>; 2] {
+        let (mut hello, mut answer, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..2 {
+            assert!(self.sender.poll_transmit(self.now, &mut hello));
+            self.arrive(&hello);
+            (_, answer) = self.sink.poll_transmit().unwrap();
+            self.sender.handle(self.now, &answer, &mut plain);
+        }
+        assert!(self.sender.is_open(self.now));
+        [hello, answer]
+    }
+
     fn open(proof: P, accepts: Accepts) -> Self {
         let mut pair = Self::new(proof, accepts);
         pair.exchange();
@@ -270,17 +283,9 @@ fn what_is_changed_or_repeated_is_dropped_and_changes_nothing() {
 #[test]
 fn a_recorded_hello_from_elsewhere_replaces_no_session() {
     fn replayed<P: Proof>(proof: P) {
-        let mut pair = Pair::new(proof, accepts());
-        let (mut out, mut plain) = (Vec::new(), Vec::new());
-        for _ in 0..2 {
-            assert!(pair.sender.poll_transmit(pair.now, &mut out));
-            pair.arrive(&out.clone());
-            let (_, reply) = pair.sink.poll_transmit().unwrap();
-            pair.sender.handle(pair.now, &reply, &mut plain);
-        }
-        assert!(pair.sender.is_open(pair.now));
+        let (mut pair, mut plain) = (Pair::new(proof, accepts()), Vec::new());
         // The session waits for the sender's first datagram.
-        let mut hello = pair.to_sink[1].clone();
+        let [mut hello, _] = pair.greet();
         pair.sink.handle(pair.now, address(HOME + 1), &hello, &mut plain);
         let (_, cookie) = pair.sink.poll_transmit().unwrap();
         hello[HEAD..HELLO_BODY].copy_from_slice(&cookie[HEAD..]);
@@ -299,20 +304,11 @@ fn a_recorded_hello_from_elsewhere_replaces_no_session() {
 #[test]
 fn a_repeated_hello_gets_the_same_answer() {
     fn repeated<P: Proof>(proof: P) {
-        let mut pair = Pair::new(proof, accepts());
-        let mut plain = Vec::new();
-        let mut out = Vec::new();
-        for _ in 0..2 {
-            assert!(pair.sender.poll_transmit(pair.now, &mut out));
-            pair.arrive(&out.clone());
-            let (_, reply) = pair.sink.poll_transmit().unwrap();
-            pair.to_sender.push(reply);
-            pair.sender.handle(pair.now, pair.to_sender.last().unwrap(), &mut plain);
-        }
-        let welcome = pair.to_sender.last().unwrap();
+        let (mut pair, mut plain) = (Pair::new(proof, accepts()), Vec::new());
+        let [hello, welcome] = pair.greet();
         for _ in 0..3 {
-            pair.sink.handle(pair.now, address(HOME), &out, &mut plain);
-            assert_eq!(&pair.sink.poll_transmit().unwrap().1, welcome);
+            pair.sink.handle(pair.now, address(HOME), &hello, &mut plain);
+            assert_eq!(pair.sink.poll_transmit().unwrap().1, welcome);
         }
         assert!(pair.say(MESSAGE).is_some(), "the session waits");
     }
