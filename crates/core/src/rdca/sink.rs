@@ -383,27 +383,35 @@ impl Sink {
     /// stalled is forgotten; its sender is told so and begins another one with what is not
     /// confirmed. Returns `false` if there is none: then the packet is requested again.
     fn make_room(&mut self, now: Instant, slot: usize, data: &Data) -> bool {
-        let octets = data.payload.len();
-        loop {
-            let Some(Peer { stream: Some(stream), .. }) = &self.peers[slot] else { return true };
-            let is_kept = matches!(data.piece, Piece::First | Piece::Middle);
-            if !is_kept || data.seq != stream.packets.next() || self.pool.has_room(octets) {
-                return true;
-            }
-            let since = |(other, peer): (usize, &Option<Peer>)| {
-                let since = peer.as_ref()?.stream.as_ref()?.pieces.stalled_since()?;
-                (other != slot && now.saturating_since(since) >= STALLED).then_some((since, other))
+        while self.lacks_room(slot, data) {
+            let Some(stalled) = self.stalled(now, slot) else {
+                if let Some(Peer { stream: Some(stream), heard, .. }) = &mut self.peers[slot] {
+                    *heard = now;
+                    stream.packets.extend(data.seq + 1, now + NO_ROOM, &self.pool);
+                }
+                return false;
             };
-            if let Some((_, stalled)) = self.peers.iter().enumerate().filter_map(since).min() {
-                self.end(stalled, StreamEnd::Idle);
-                self.forget(stalled);
-                continue;
-            }
-            let Some(Peer { stream: Some(stream), heard, .. }) = &mut self.peers[slot] else { return true };
-            *heard = now;
-            stream.packets.extend(data.seq + 1, now + NO_ROOM, &self.pool);
-            return false;
+            self.end(stalled, StreamEnd::Idle);
+            self.forget(stalled);
         }
+        true
+    }
+
+    /// Whether `data` is the next piece of incomplete data, and there is no room for it. The last
+    /// piece needs none.
+    fn lacks_room(&self, slot: usize, data: &Data) -> bool {
+        let Some(Peer { stream: Some(stream), .. }) = &self.peers[slot] else { return false };
+        let is_kept = matches!(data.piece, Piece::First | Piece::Middle);
+        is_kept && data.seq == stream.packets.next() && !self.pool.has_room(data.payload.len())
+    }
+
+    /// The sender other than that of `slot` whose incomplete data has stalled for longest.
+    fn stalled(&self, now: Instant, slot: usize) -> Option<usize> {
+        let since = |(other, peer): (usize, &Option<Peer>)| {
+            let since = peer.as_ref()?.stream.as_ref()?.pieces.stalled_since()?;
+            (other != slot && now.saturating_since(since) >= STALLED).then_some((since, other))
+        };
+        self.peers.iter().enumerate().filter_map(since).min().map(|(_, other)| other)
     }
 
     /// Delivers packets that are in order, and detects the end of the stream. `data` is the packet
@@ -411,9 +419,8 @@ impl Sink {
     fn deliver(&mut self, now: Instant, slot: usize, data: Option<&Data>) {
         let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
         let (peer, events) = (*id, &mut self.events);
-        let next = data.map(|data| Ready::Packet(data.seq, data.piece, data.payload.clone()));
+        let mut next = data.map(|data| Ready::Packet(data.seq, data.piece, data.payload.clone()));
         let pool = &mut self.pool;
-        let mut next = next;
         while let Some(ready) = next.take().or_else(|| stream.packets.pop(pool)) {
             let (gone, whole) = match ready {
                 Ready::Packet(seq, piece, payload) => stream.pieces.take(now, pool, (seq, piece, payload)),

@@ -186,12 +186,11 @@ impl Collector {
         if !self.peers.contains_key(&id) && !self.meet(id, received.peer, from) {
             return;
         }
-        if self.is_full && !self.is_question() {
-            self.counters.held_back += 1;
-            return;
-        }
         if !self.is_full {
             self.note_run(id, received.run);
+        } else if !self.is_question() {
+            self.counters.held_back += 1;
+            return;
         }
         self.sink.handle_datagram(now, id, &Bytes::copy_from_slice(&self.plain));
         self.handle_events();
