@@ -18,27 +18,16 @@ use toml::de::DeValue;
 
 use crate::error::Error;
 
-/// Commands that accept `--config`, and the programs that consist of one of these commands.
-const CONFIGURABLE: [&str; 14] = [
-    "node",
-    "gateway",
-    "push",
-    "sense",
-    "sink",
-    "cache",
-    "tune",
-    "anabranch-node",
-    "anabranch-gateway",
-    "anabranch-push",
-    "anabranch-sense",
-    "anabranch-sink",
-    "anabranch-cache",
-    "anabranch-tune",
-];
+/// Commands that accept `--config`, also as the programs that consist of one of them.
+const CONFIGURABLE: [&str; 7] = ["node", "gateway", "push", "sense", "sink", "cache", "tune"];
 /// Name of the option for the file.
 const CONFIG: &str = "config";
 /// Options that are not allowed in a file.
 const COMMAND_LINE_ONLY: [&str; 6] = [CONFIG, "check", "guard", "help", "restore", "version"];
+
+fn is_configurable(name: &str) -> bool {
+    CONFIGURABLE.contains(&name.strip_prefix("anabranch-").unwrap_or(name))
+}
 
 /// Adds `--config` to the commands of `program` that accept it.
 pub fn with_files(program: Command) -> Command {
@@ -48,9 +37,8 @@ pub fn with_files(program: Command) -> Command {
         .value_parser(value_parser!(PathBuf))
         .help("Read options from this TOML file; its keys are the long option names")
         .long_help("Read options from this TOML file; its keys are the long option names.\n\nOptions on the command line take precedence. Paths in the file are relative to the working directory.");
-    let named = |command: &Command| CONFIGURABLE.contains(&command.get_name());
-    let there: Vec<String> =
-        program.get_subcommands().filter(|c| named(c)).map(|c| c.get_name().to_owned()).collect();
+    let names = program.get_subcommands().map(Command::get_name).filter(|name| is_configurable(name));
+    let there: Vec<String> = names.map(str::to_owned).collect();
     there.iter().fold(program, |program, name| program.mut_subcommand(name, |c| c.arg(option.clone())))
 }
 
@@ -91,7 +79,7 @@ fn named(program: &Command, arguments: &[OsString]) -> Option<(PathBuf, Said)> {
     // Ignore errors here: the file may supply a missing option. The second parse, with the file,
     // reports them.
     let matches = program.clone().ignore_errors(true).try_get_matches_from(arguments).ok()?;
-    let (name, matches) = matches.subcommand().filter(|(name, _)| CONFIGURABLE.contains(name))?;
+    let (name, matches) = matches.subcommand().filter(|(name, _)| is_configurable(name))?;
     let path = matches.try_get_one::<PathBuf>(CONFIG).ok().flatten()?;
     Some((path.clone(), Said { name: name.to_owned(), matches: matches.clone() }))
 }
