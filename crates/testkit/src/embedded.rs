@@ -222,7 +222,7 @@ pub fn hostile(
     Some(said)
 }
 
-/// Runs `tests/hostile.c` of a library for so many rounds with each of three seeds.
+/// Runs `tests/hostile.c` of a library for `rounds` rounds with each of three seeds.
 ///
 /// # Panics
 ///
