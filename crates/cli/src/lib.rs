@@ -3,10 +3,11 @@
 //!
 //! Results go to standard output, progress and errors to standard error.
 //!
-//! The commands `lab`, `sweep`, `plan` and `completions` belong to the companion program
-//! `anabranch-lab`, which this program starts ([`companion`]). They are separate because their
-//! tables and experiments take longer to build than everything that a push needs. [`Command`] holds
-//! the commands that both programs have.
+//! Other commands belong to companion programs, which this program starts ([`companion`]): `lab`,
+//! `sweep`, `plan` and `completions` to `anabranch-lab`, whose tables and experiments take longer
+//! to build than everything that a push needs, and each daemon of another system than SET to the
+//! small program of its name. [`Command`] holds the commands that both this program and
+//! `anabranch-lab` have.
 
 #![forbid(unsafe_code)]
 // `eprintln!` and `println!` panic if the reader of the stream has gone: use
@@ -26,8 +27,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::{config, gateway, key, manifest, node, sense, sink, tune};
-use anabranch_host::cache;
+use anabranch_deploy::{config, gateway, key, manifest, node};
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -66,14 +66,6 @@ pub enum Command {
     Gateway(gateway::Arguments),
     /// Receive files from senders, through gateways
     Node(node::Arguments),
-    /// Send records to a sink, as one of many sensors
-    Sense(sense::Arguments),
-    /// Collect records from many sensors
-    Sink(sink::Arguments),
-    /// Cache TCP segments that this host forwards, and repair losses
-    Cache(cache::Arguments),
-    /// Manage the send buffers of running programs under a memory budget
-    Tune(tune::Arguments),
     /// Make keys for senders, gateways and nodes, and sign files
     #[command(subcommand)]
     Key(key::Command),
@@ -102,10 +94,6 @@ impl Command {
             Self::Push(arguments) => push::main(&arguments),
             Self::Gateway(arguments) => gateway::main(arguments),
             Self::Node(arguments) => node::main(arguments),
-            Self::Sense(arguments) => sense::main(arguments),
-            Self::Sink(arguments) => sink::main(arguments),
-            Self::Cache(arguments) => cache::main(arguments),
-            Self::Tune(arguments) => tune::main(arguments),
             Self::Key(command) => key::main(&command),
             Self::Manifest(command) => manifest::main(&command),
             Self::Run(arguments) => run::main(&arguments, policies),
@@ -128,8 +116,8 @@ pub fn main(policies: &Policies) -> ExitCode {
 
 fn run(policies: &Policies) -> Result<(), Error> {
     let words: Vec<_> = std::env::args_os().collect();
-    if let Some(command) = companion::wanted(&words) {
-        return companion::run(command, &words);
+    if let Some(companion) = companion::wanted(&words) {
+        return companion.run(&words);
     }
     parse::<Command>(&companion::listed(definition::<Command>()), words)?.run(policies)
 }

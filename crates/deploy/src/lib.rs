@@ -33,9 +33,12 @@ pub mod node;
 pub mod output;
 pub mod programs;
 pub mod push;
+#[cfg(feature = "rdca")]
 pub mod sense;
 pub mod service;
+#[cfg(feature = "rdca")]
 pub mod sink;
+#[cfg(feature = "sockbuf")]
 pub mod tune;
 
 use std::ffi::OsString;

@@ -3,10 +3,21 @@
 //!
 //! The programs parse them; manual pages and completions are generated from them.
 
-use clap::{Args, Command, CommandFactory, Parser, Subcommand};
+use clap::{Args, Command, Parser, Subcommand};
 
 use crate::error::Error;
-use crate::{config, gateway, key, manifest, node, push, sense, sink, tune};
+use crate::{config, gateway, key, manifest, node, push};
+#[cfg(feature = "rdca")]
+use crate::{sense, sink};
+
+/// Help of `sense`.
+pub const SENSE: &str = "Send records to a sink, as one of many sensors";
+/// Help of `sink`.
+pub const SINK: &str = "Collect records from many sensors";
+/// Help of `cache`.
+pub const CACHE: &str = "Cache TCP segments that this host forwards, and repair losses";
+/// Help of `tune`.
+pub const TUNE: &str = "Manage the send buffers of running programs under a memory budget";
 
 /// The program `anabranch-gateway`.
 #[must_use]
@@ -33,24 +44,24 @@ pub fn push() -> Command {
 }
 
 /// The program `anabranch-sense`.
+#[cfg(feature = "rdca")]
 #[must_use]
 pub fn sense() -> Command {
-    definition::<sense::Arguments>("anabranch-sense", "Send records to a sink, as one of many sensors")
+    definition::<sense::Arguments>("anabranch-sense", SENSE)
 }
 
 /// The program `anabranch-sink`.
+#[cfg(feature = "rdca")]
 #[must_use]
 pub fn sink() -> Command {
-    definition::<sink::Arguments>("anabranch-sink", "Collect records from many sensors")
+    definition::<sink::Arguments>("anabranch-sink", SINK)
 }
 
 /// The program `anabranch-tune`.
+#[cfg(feature = "sockbuf")]
 #[must_use]
 pub fn tune() -> Command {
-    definition::<tune::Arguments>(
-        "anabranch-tune",
-        "Manage the send buffers of running programs under a memory budget",
-    )
+    definition::<crate::tune::Arguments>("anabranch-tune", TUNE)
 }
 
 /// The program `anabranch-key`: make keys of senders, gateways and nodes, and sign files and
@@ -90,11 +101,17 @@ impl Key {
 }
 
 /// The definition of each program under its own name, for manual pages and completions.
+#[cfg(all(feature = "rdca", feature = "sockbuf"))]
 #[must_use]
 pub fn all() -> Vec<Command> {
-    let alone = |program: Command| program.get_subcommands().next().expect("it has one").clone();
-    let alone = [gateway(), node(), push(), sense(), sink(), tune()].map(alone);
-    alone.into_iter().chain([Key::command()]).collect()
+    let programs = [gateway(), node(), push(), sense(), sink(), tune()];
+    programs.iter().map(alone).chain([<Key as clap::CommandFactory>::command()]).collect()
+}
+
+/// The definition of a program of one command under its own name.
+#[must_use]
+pub fn alone(program: &Command) -> Command {
+    program.get_subcommands().next().expect("it has one").clone()
 }
 
 /// The definition of a program `name` that is one command with the options of `A`.

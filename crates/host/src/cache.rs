@@ -11,7 +11,7 @@ use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::Metrics;
-use anabranch_deploy::programs::definition;
+use anabranch_deploy::programs::{self, definition};
 use anabranch_deploy::service::{self, Signals};
 use anabranch_units::{Size, Span};
 use clap::{Command, value_parser};
@@ -79,16 +79,7 @@ pub struct Arguments {
 /// The program `anabranch-cache`.
 #[must_use]
 pub fn program() -> Command {
-    definition::<Arguments>(
-        "anabranch-cache",
-        "Cache TCP segments that this host forwards, and repair losses",
-    )
-}
-
-/// Its definition under its own name, for its manual page and completions.
-#[must_use]
-pub fn alone() -> Command {
-    program().get_subcommands().next().expect("it has one").clone()
+    definition::<Arguments>("anabranch-cache", programs::CACHE)
 }
 
 /// Runs a cache until it is stopped.

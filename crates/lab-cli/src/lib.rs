@@ -2,7 +2,8 @@
 //! `plan` and `completions`.
 //!
 //! `anabranch` starts this program for those four commands, so the program calls itself `anabranch`
-//! in its messages. It is also a library: a program with custom policies calls [`main`] with them.
+//! in its messages, and starts the same small programs ([`companion`]). It is also a library: a
+//! program with custom policies calls [`main`] with them.
 
 #![forbid(unsafe_code)]
 // `eprintln!` and `println!` panic if the reader of the stream has gone: use
@@ -14,10 +15,13 @@ mod lab;
 mod plan;
 mod sweep;
 
+use std::iter;
 use std::process::ExitCode;
 
 use anabranch_cli::{Command as Base, companion};
 use anabranch_deploy::error::Error;
+use anabranch_deploy::programs;
+use anabranch_host::cache;
 use anabranch_sim::scenario::Policies;
 use clap::Subcommand;
 
@@ -45,13 +49,23 @@ pub fn main(policies: &Policies) -> ExitCode {
 
 /// The complete definition of the command line, for completions and manual pages.
 pub fn program() -> clap::Command {
-    anabranch_cli::definition::<Command>()
+    let small = [
+        ("sense", programs::sense()),
+        ("sink", programs::sink()),
+        ("cache", cache::program()),
+        ("tune", programs::tune()),
+    ];
+    let small = small.map(|(name, program)| programs::alone(&program).name(name));
+    anabranch_cli::definition::<Command>().subcommands(small)
 }
 
 fn run(policies: &Policies) -> Result<(), Error> {
     // Users call this program as `anabranch`, so usage lines show that name whatever the file is
     // called.
-    let words = std::iter::once("anabranch".into()).chain(std::env::args_os().skip(1)).collect();
+    let words: Vec<_> = iter::once("anabranch".into()).chain(std::env::args_os().skip(1)).collect();
+    if let Some(companion) = companion::small(&words) {
+        return companion.run(&words);
+    }
     match anabranch_cli::parse(&program(), words)? {
         Command::Base(command) => command.run(policies),
         Command::Sweep(arguments) => sweep::main(&arguments, policies),

@@ -24,7 +24,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         }
         make(&folder.join("man"))?;
     }
-    for program in programs::all().into_iter().chain([cache::alone()]) {
+    for program in programs::all().into_iter().chain([programs::alone(&cache::program())]) {
         pages::write(&small.join("man"), program.clone())?;
         completions(&small, program)?;
     }

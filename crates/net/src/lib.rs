@@ -19,9 +19,12 @@
 pub mod buffers;
 pub mod clock;
 mod os;
+#[cfg(feature = "rdca")]
 pub mod rdca;
 pub mod set;
+#[cfg(feature = "sockbuf")]
 pub mod sockbuf;
 
 pub mod tcp_info;
+#[cfg(feature = "rdca")]
 mod timer;

@@ -1,5 +1,5 @@
-//! Tests of the companion's commands: the companion is found, is started with the same arguments,
-//! or is reported as missing.
+//! Tests of the companions' commands: a companion is found, is started with the same arguments, or
+//! is reported as missing.
 
 use std::fs;
 use std::path::Path;
@@ -8,16 +8,16 @@ use std::process::{Command, Output};
 use anabranch_testkit::executable;
 use tempfile::TempDir;
 
-/// Copies the program to a folder of its own, so that the companion of the build is not beside it.
+/// Copies the program to a folder of its own, so that no companion of the build is beside it.
 fn alone() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     executable::copy(assert_cmd::cargo::cargo_bin!("anabranch"), &folder.path().join("anabranch"));
     folder
 }
 
-/// A companion that prints its name and arguments, and exits with 42.
-fn companion(folder: &Path) {
-    executable::script("#!/bin/sh\nprintf '%s|' \"$@\"\nexit 42\n", &folder.join("anabranch-lab"));
+/// A companion that prints its arguments, and exits with 42.
+fn companion(folder: &Path, name: &str) {
+    executable::script("#!/bin/sh\nprintf '%s|' \"$@\"\nexit 42\n", &folder.join(name));
 }
 
 fn run(folder: &Path, path: &Path, arguments: &[&str]) -> Output {
@@ -29,7 +29,7 @@ fn run(folder: &Path, path: &Path, arguments: &[&str]) -> Output {
 #[test]
 fn the_companion_gets_the_arguments_and_has_the_exit_code() {
     let folder = alone();
-    companion(folder.path());
+    companion(folder.path(), "anabranch-lab");
     for arguments in [
         &["lab", "list"][..],
         &["lab", "run", "set", "--set", "loss=2 %", "--json"],
@@ -47,9 +47,29 @@ fn the_companion_gets_the_arguments_and_has_the_exit_code() {
 }
 
 #[test]
+fn a_small_program_gets_the_arguments_behind_its_name() {
+    let folder = alone();
+    for name in ["sense", "sink", "cache", "tune"] {
+        companion(folder.path(), &format!("anabranch-{name}"));
+        for (given, passed) in [
+            (&[name, "--check", "--", "-x"][..], "--check|--|-x|"),
+            (&[name, "--help"], "--help|"),
+            (&["help", name], "--help|"),
+        ] {
+            let run = run(folder.path(), Path::new("/nowhere"), given);
+            let said = String::from_utf8_lossy(&run.stdout).into_owned();
+            assert_eq!((run.status.code(), &*said), (Some(42), passed), "{given:?}");
+        }
+        let run = run(folder.path(), Path::new("/nowhere"), &[name]);
+        // The script prints one separator if it has no arguments.
+        assert_eq!((run.status.code(), &run.stdout[..]), (Some(42), &b"|"[..]));
+    }
+}
+
+#[test]
 fn the_companion_may_be_on_the_path() {
     let (folder, elsewhere) = (alone(), tempfile::tempdir().expect("a folder"));
-    companion(elsewhere.path());
+    companion(elsewhere.path(), "anabranch-lab");
     let run = run(folder.path(), elsewhere.path(), &["lab", "list"]);
     assert_eq!((run.status.code(), &run.stdout[..]), (Some(42), &b"lab|list|"[..]));
 }
@@ -57,11 +77,18 @@ fn the_companion_may_be_on_the_path() {
 #[test]
 fn a_companion_that_is_missing_is_named_with_the_command_that_builds_it() {
     let folder = alone();
-    let run = run(folder.path(), Path::new("/nowhere"), &["sweep", "x.toml"]);
-    assert_eq!((run.status.code(), &run.stdout[..]), (Some(3), &b""[..]));
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(said.starts_with("error: `anabranch sweep` needs the companion program anabranch-lab"), "{said}");
-    assert!(said.contains("cargo build --release -p anabranch-lab-cli"), "{said}");
+    for (command, program, package) in [
+        ("sweep", "anabranch-lab", "anabranch-lab-cli"),
+        ("sink", "anabranch-sink", "anabranch-deploy"),
+        ("cache", "anabranch-cache", "anabranch-host"),
+    ] {
+        let run = run(folder.path(), Path::new("/nowhere"), &[command, "x.toml"]);
+        assert_eq!((run.status.code(), &run.stdout[..]), (Some(3), &b""[..]));
+        let said = String::from_utf8_lossy(&run.stderr);
+        let needs = format!("error: `anabranch {command}` needs the companion program {program}");
+        assert!(said.starts_with(&needs), "{said}");
+        assert!(said.contains(&format!("cargo build --release -p {package}`")), "{said}");
+    }
 }
 
 #[test]
@@ -85,7 +112,7 @@ fn this_program_and_what_cannot_be_executed_are_no_companions() {
     // A companion in the working folder is not used.
     let work = alone();
     fs::create_dir(work.path().join("here")).expect("a folder");
-    companion(&work.path().join("here"));
+    companion(&work.path().join("here"), "anabranch-lab");
     let mut command = Command::new(work.path().join("anabranch"));
     let run = command.args(["lab", "list"]).env("PATH", ":.").current_dir(work.path().join("here")).output();
     assert_eq!(run.expect("the program starts").status.code(), Some(3));
@@ -102,7 +129,7 @@ fn a_companion_that_does_not_start_is_named() {
 }
 
 #[test]
-fn the_help_lists_the_commands_of_the_companion() {
+fn the_help_lists_the_commands_of_the_companions() {
     let folder = alone();
     let run = run(folder.path(), Path::new("/nowhere"), &["--help"]);
     let said = String::from_utf8_lossy(&run.stdout);
@@ -110,7 +137,10 @@ fn the_help_lists_the_commands_of_the_companion() {
         "push",
         "gateway",
         "node",
+        "sense",
+        "sink",
         "cache",
+        "tune",
         "key",
         "run",
         "view",

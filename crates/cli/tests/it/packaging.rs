@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anabranch_testkit::debian;
+use anabranch_testkit::{debian, executable};
 use assert_cmd::prelude::*;
 
 const PROGRAMS: [&str; 6] = ["node", "gateway", "cache", "sense", "sink", "tune"];
@@ -45,7 +45,12 @@ fn the_example_configurations_are_good() {
     let folder = tempfile::tempdir().expect("a folder");
     anabranch(folder.path(), &["key", "new", "me"]).assert().success();
     anabranch(folder.path(), &["key", "new", "release", "--kind", "signing"]).assert().success();
-    for program in PROGRAMS {
+    let small = [("sense", "deploy"), ("sink", "deploy"), ("tune", "deploy"), ("cache", "host")];
+    let missing = small.into_iter().filter(|(program, package)| {
+        !executable::is_built(&format!("anabranch-{program}"), &format!("anabranch-{package}"))
+    });
+    let missing: Vec<_> = missing.map(|(program, _)| program).collect();
+    for program in PROGRAMS.into_iter().filter(|program| !missing.contains(program)) {
         // Once as it is, once with all commented-out options enabled.
         let text = config(program);
         let example = |line: &str| {

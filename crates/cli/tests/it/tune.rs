@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use anabranch_testkit::executable;
 use anabranch_testkit::netns::text;
 use anabranch_testkit::python::Program;
 use anabranch_view::replay::{Part, Replay};
@@ -14,6 +15,9 @@ use assert_cmd::prelude::*;
 
 #[test]
 fn a_log_has_the_sizes_of_the_buffers_and_makes_a_page() {
+    if !executable::is_built("anabranch-tune", "anabranch-deploy") {
+        return;
+    }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut program = Program::start(&listener);
     for mut far in program.far.drain(..) {

@@ -178,9 +178,7 @@ impl Guard {
         let missing = |error: io::Error| Error::missing(format!("cannot start the guard: {error}"));
         let owner_started = started(own).map_err(missing)?;
         let mut command = Command::new("/proc/self/exe");
-        // This program may be one of many commands, or one that is this command.
-        let (program, first) = (std::env::args_os().next(), std::env::args_os().nth(1));
-        command.arg0(program.unwrap_or_default()).args(first.filter(|word| word == "tune"));
+        command.arg0(std::env::args_os().next().unwrap_or_default());
         command.arg("--guard").arg(&path).stdin(Stdio::piped()).stdout(Stdio::null());
         // A signal of the terminal to our process group does not end it.
         let mut child = command.current_dir("/").process_group(0).spawn().map_err(missing)?;
