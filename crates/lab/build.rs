@@ -1,7 +1,7 @@
 //! Computes the fingerprint of the sources that determine the rows of experiments apart from the
 //! simulator: this crate and the statistics.
 
-#[path = "../sim/build/fingerprint.rs"]
+#[path = "../scenario/build/fingerprint.rs"]
 mod fingerprint;
 
 fn main() {

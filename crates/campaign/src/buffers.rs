@@ -5,7 +5,7 @@
 //! of the memory.
 
 use anabranch_core::sockbuf::PidConfig;
-use anabranch_sim::scenario::units::Size;
+use anabranch_scenario::units::Size;
 use rayon::prelude::*;
 
 use anabranch_lab::experiment::{RunError, Settings, plain};

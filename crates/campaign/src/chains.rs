@@ -6,10 +6,10 @@ use std::fmt::Write;
 use anabranch_core::segment::{Flags, SeqNumber};
 use anabranch_core::tcp::{self, InitialWindow, Recovery, RtoConfig, SackRole};
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::{Scenario, Source};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink, pattern};
 use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::random::Stream;
-use anabranch_sim::scenario::{Scenario, Source};
 use anabranch_sim::trace::{Observer, Point};
 use rayon::prelude::*;
 

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use anabranch_core::tcp::{self, RtoConfig};
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::Source;
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Outcome, Sink};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::random::Stream;
-use anabranch_sim::scenario::Source;
 use anabranch_stats::jain;
 use rayon::prelude::*;
 

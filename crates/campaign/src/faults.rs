@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::Plan;
+use anabranch_scenario::units::Size;
 use anabranch_sim::apps::pattern;
 use anabranch_sim::apps::set::{SetNode, SetSender};
 use anabranch_sim::random::Stream;
-use anabranch_sim::scenario::Plan;
-use anabranch_sim::scenario::units::Size;
 use anabranch_sim::world::Failure;
 use rayon::prelude::*;
 

@@ -4,9 +4,9 @@
 use std::fmt::Display;
 
 use anabranch_core::time::Duration;
+use anabranch_scenario::Scenario;
+use anabranch_scenario::units::{Rate, Size, Span};
 use anabranch_sim::random::Stream;
-use anabranch_sim::scenario::Scenario;
-use anabranch_sim::scenario::units::{Rate, Size, Span};
 use rayon::prelude::*;
 
 use anabranch_lab::experiment::{RunError, Settings, plain};

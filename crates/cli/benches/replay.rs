@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anabranch_scenario::{Plan, Scenario, Source};
 use anabranch_sim::events::EventLog;
-use anabranch_sim::scenario::{Plan, Scenario, Source};
 use anabranch_testkit::browser::{Browser, Scheme, View};
 use anabranch_view::page;
 use anabranch_view::replay::{Part, Replay};

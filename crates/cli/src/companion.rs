@@ -103,7 +103,8 @@ impl Companion {
             );
             return Err(Error::missing(message).with_hint(self.hint(own.as_deref())));
         };
-        if let Some(own) = own.as_deref().filter(|own| is_stale(own, &program)) {
+        // A small program does not change with each change of this one.
+        if let Some(own) = own.as_deref().filter(|own| !self.alone && is_stale(own, &program)) {
             say!("warning: {} is older than this program; {}", program.display(), self.hint(Some(own)));
         }
         // `exec` returns only if it fails.

@@ -13,11 +13,11 @@ use anabranch_emu::device::End;
 use anabranch_emu::driver::Late;
 use anabranch_emu::interrupt::Interrupt;
 use anabranch_emu::{Ended, Ends, Outcome, Output, Report};
+use anabranch_scenario::identity::{BUILD, VERSION};
+use anabranch_scenario::record::Metrics;
+use anabranch_scenario::units::Span;
+use anabranch_scenario::{Plan, Policies, Scenario};
 use anabranch_sim::capture::Capture;
-use anabranch_sim::scenario::identity::{BUILD, VERSION};
-use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::units::Span;
-use anabranch_sim::scenario::{Plan, Policies, Scenario};
 use serde_json::json;
 
 use crate::events;

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::{config, gateway, key, manifest, node};
-use anabranch_sim::scenario::Policies;
+use anabranch_scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Reliable transport for lossy, low-power networks that reach the Internet through several

@@ -9,14 +9,14 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::say;
-use anabranch_sim::capture::Capture;
-use anabranch_sim::scenario::ending::{Ending, NodeDrops};
-use anabranch_sim::scenario::identity::{BUILD, Files, VERSION};
-use anabranch_sim::scenario::record::{Metrics, censored_by};
-use anabranch_sim::scenario::units::Span;
-use anabranch_sim::scenario::{
+use anabranch_scenario::ending::{Ending, NodeDrops};
+use anabranch_scenario::identity::{BUILD, Files, VERSION};
+use anabranch_scenario::record::{Metrics, censored_by};
+use anabranch_scenario::units::Span;
+use anabranch_scenario::{
     ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
 };
+use anabranch_sim::capture::Capture;
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_stats::{MetricRecord, Summary, Survival};

@@ -14,9 +14,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::Scenario;
 use anabranch_sim::address::address_of;
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::scenario::Scenario;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open, waitid,
@@ -303,7 +303,7 @@ fn with_addresses(command: &str, scenario: &Scenario) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sim::scenario::Source;
+    use anabranch_scenario::Source;
 
     use super::*;
 

@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use anabranch_scenario::Scenario;
+use anabranch_scenario::emulation::TunSpec;
 use anabranch_sim::address::address_of;
 use anabranch_sim::network::Fragmentation;
 use anabranch_sim::packet::{IpVersion, NodeId};
-use anabranch_sim::scenario::Scenario;
-use anabranch_sim::scenario::emulation::TunSpec;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::error::Error;
@@ -292,7 +292,7 @@ fn mtu(scenario: &Scenario, node: NodeId, side: &Side) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sim::scenario::Source;
+    use anabranch_scenario::Source;
 
     use super::*;
 

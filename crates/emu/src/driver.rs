@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::AsFd;
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::Scenario;
+use anabranch_scenario::emulation::OnLag;
 use anabranch_sim::octets;
-use anabranch_sim::scenario::Scenario;
-use anabranch_sim::scenario::emulation::OnLag;
 use anabranch_sim::sim::Simulation;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::{NodeSpec, Scenario};
 use anabranch_sim::address::{address_of, node_at};
 use anabranch_sim::octets;
 use anabranch_sim::packet::{Injected, IpVersion, NodeId, Opaque, Outer, Whole};
-use anabranch_sim::scenario::{NodeSpec, Scenario};
 use anabranch_wire::ip::{self, Reassembler, ReassemblyLimits};
 use anabranch_wire::prefix::Prefix;
 use bytes::Bytes;

@@ -22,7 +22,7 @@ use anabranch_cli::{Command as Base, companion};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::programs;
 use anabranch_host::cache;
-use anabranch_sim::scenario::Policies;
+use anabranch_scenario::Policies;
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use anabranch_sim::scenario::Policies;
+use anabranch_scenario::Policies;
 
 fn main() -> ExitCode {
     anabranch_lab_cli::main(&Policies::default())

@@ -16,12 +16,12 @@ pub mod tables;
 use anabranch_core::dtc::FlowKey;
 use anabranch_core::segment::Segment;
 use anabranch_model::dtc::{self as model, Reading};
+use anabranch_scenario::{Plan, Scenario};
 use anabranch_sim::address::address_of;
 use anabranch_sim::apps::BulkSender;
 use anabranch_sim::network::NetworkConfig;
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::Station;
-use anabranch_sim::scenario::{Plan, Scenario};
 use anabranch_sim::sim::Simulation;
 
 pub use config::{Chain, Mode, TEMPLATE};

@@ -16,13 +16,13 @@ mod round_trip;
 pub mod tables;
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::radio::Channel;
+use anabranch_scenario::traffic::TrafficSpec;
+use anabranch_scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource};
 use anabranch_sim::network::WirelessConfig;
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, RadioConfig, Station, StationMetrics};
-use anabranch_sim::scenario::radio::Channel;
-use anabranch_sim::scenario::traffic::TrafficSpec;
-use anabranch_sim::scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::sim::Simulation;
 
 pub use activity::Activity;

@@ -17,12 +17,12 @@ pub mod tables;
 use std::collections::BTreeMap;
 
 use anabranch_core::time::Instant;
+use anabranch_scenario::traffic::{Carrier, TrafficSpec};
+use anabranch_scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::apps::cbr::CbrSink;
 use anabranch_sim::apps::packets::{Arrived, FirstSent, PacketSink};
 use anabranch_sim::apps::rdca::{RdcaSink, RdcaSource};
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::scenario::traffic::{Carrier, TrafficSpec};
-use anabranch_sim::scenario::{Plan, PlannedTraffic, Scenario};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::wifi::Station;
 

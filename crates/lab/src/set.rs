@@ -17,9 +17,9 @@ pub mod reproduction;
 
 use std::collections::BTreeMap;
 
+use anabranch_scenario::record::SetFigures;
+use anabranch_scenario::{Plan, Scenario};
 use anabranch_sim::apps::set::SetSender;
-use anabranch_sim::scenario::record::SetFigures;
-use anabranch_sim::scenario::{Plan, Scenario};
 
 pub use config::{Failing, Scheme, TEMPLATE, canonical, losses, quantities};
 pub use model::{Equations, transfer};

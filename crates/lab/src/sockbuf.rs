@@ -16,7 +16,7 @@ pub mod response;
 pub mod settings;
 pub mod tables;
 
-use anabranch_sim::scenario::Scenario;
+use anabranch_scenario::Scenario;
 
 pub use config::{Constants, TEMPLATE, Tuner};
 

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::{exit, output};
-use anabranch_sim::scenario::record::json_schema;
+use anabranch_scenario::record::json_schema;
 use clap::{Parser, Subcommand};
 
 /// Generate the manual pages and the JSON Schema of anabranch

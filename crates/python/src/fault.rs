@@ -1,7 +1,7 @@
 //! Errors in the form that Python gets: `anabranch.Error` with a message, a place and a hint.
 
 use anabranch_lab::experiment::{ParameterError, RunError};
-use anabranch_sim::scenario::ScenarioError;
+use anabranch_scenario::ScenarioError;
 use pyo3::prelude::*;
 
 /// An error before it becomes an exception.

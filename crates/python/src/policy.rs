@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use anabranch_core::mptcp::{CustomScheduler, SchedulerKind};
 use anabranch_core::set::{CustomStriping, StripingPolicy};
 use anabranch_core::tcp::{CongestionAlgorithm, CustomCongestion};
-use anabranch_sim::scenario::Policies;
-use anabranch_sim::scenario::units::words_of;
+use anabranch_scenario::Policies;
+use anabranch_scenario::units::words_of;
 use pyo3::prelude::*;
 
 use crate::fault::Fault;

@@ -7,10 +7,10 @@ mod series;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anabranch_scenario::identity::Files;
+use anabranch_scenario::{Plan, Scenario};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::events::EventLog;
-use anabranch_sim::scenario::identity::Files;
-use anabranch_sim::scenario::{Plan, Scenario};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_view::page;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anabranch_sim::scenario::{self, Source};
+use anabranch_scenario::{self, Source};
 use pyo3::prelude::*;
 
 use crate::fault::Fault;
@@ -14,7 +14,7 @@ pub(crate) struct Scenario {
     pub(crate) source: Source,
     /// Whether some policies are written in Python.
     pub(crate) has_policies: bool,
-    scenario: scenario::Scenario,
+    scenario: anabranch_scenario::Scenario,
 }
 
 #[pymethods]
@@ -66,7 +66,7 @@ impl Scenario {
     /// file.
     fn points(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let points = py.detach(|| self.source.points().map_err(Fault::from))?;
-        let text = |point: scenario::Point| {
+        let text = |point: anabranch_scenario::Point| {
             let axes = serde_json::to_string(&point.axes);
             let axes = axes.map_err(|error| Fault::new(error.to_string()))?;
             Ok((axes, point.scenario.to_toml()))

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anabranch_lab::EXPERIMENTS;
-use anabranch_sim::scenario::identity::Files;
-use anabranch_sim::scenario::units::Span;
-use anabranch_sim::scenario::{self as sim};
+use anabranch_scenario::identity::Files;
+use anabranch_scenario::units::Span;
+use anabranch_scenario::{self as sim};
 use anabranch_sweep::spec::Runs;
 use anabranch_sweep::{self as sweep, Point, Shard, Spec, Store, Table, Watch};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! Quantities in the syntax of scenario files.
 
-use anabranch_sim::scenario::units::{Rate, Size, Span};
+use anabranch_scenario::units::{Rate, Size, Span};
 use pyo3::prelude::*;
 
 use crate::fault::Fault;

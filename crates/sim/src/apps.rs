@@ -4,7 +4,7 @@ mod bulk;
 pub mod cbr;
 pub mod coap;
 pub mod messages;
-pub(crate) mod pace;
+pub mod pace;
 pub mod packets;
 pub mod rdca;
 pub mod schedule;

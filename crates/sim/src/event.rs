@@ -9,6 +9,13 @@ use crate::packet::{LinkId, MediumId, NodeId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AppId(pub(crate) u32);
 
+impl AppId {
+    /// This application and those added after it, `count` in all.
+    pub fn run(self, count: u32) -> impl DoubleEndedIterator<Item = Self> + use<> {
+        (self.0..self.0 + count).map(Self)
+    }
+}
+
 /// A hook of nodes, by the number that it has chosen: below 8 and unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HookId(pub(crate) u8);

@@ -20,10 +20,10 @@
 //! * [`address`]: addresses of nodes; [`octets`]: packets as bytes; [`frames`]: link-layer frames;
 //!   [`pcapng`]: the capture format;
 //! * [`app`]: the interface of applications; [`apps`]: ready-made applications; [`trace`],
-//!   [`capture`], [`events`] and [`series`] (which writes [`csv`]): observers; [`probe`]:
-//!   measurements of a part of a run;
-//! * [`sim`]: the run loop;
-//! * [`scenario`]: networks and traffic from scenario files.
+//!   [`capture`] and [`events`]: observers; [`probe`]: measurements of a part of a run;
+//! * [`sim`]: the run loop.
+//!
+//! Scenario files and time series are in `anabranch-scenario`.
 
 #![forbid(unsafe_code)]
 
@@ -54,8 +54,6 @@ pub mod probe;
 pub mod radio;
 pub mod random;
 pub mod routing;
-pub mod scenario;
-pub mod series;
 pub mod sim;
 pub mod stream;
 pub mod trace;

@@ -53,14 +53,14 @@ pub fn sin_cos(angle: f64) -> (f64, f64) {
 }
 
 /// The least of the sorted values that is not exceeded by this fraction of them.
-pub(crate) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied()
 }
 
 /// Jain's fairness index (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1/n if one of n has
 /// everything. `None` if all shares are 0.
-pub(crate) fn jain(shares: &[f64]) -> Option<f64> {
+pub fn jain(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }

@@ -366,7 +366,7 @@ impl Simulation {
 
     /// Connections that were used since the last call, each once. Recording begins with the first
     /// call.
-    pub(crate) fn take_touched(&mut self) -> Vec<(NodeId, crate::stream::ConnId)> {
+    pub fn take_touched(&mut self) -> Vec<(NodeId, crate::stream::ConnId)> {
         self.world.take_touched()
     }
 

@@ -1,7 +1,7 @@
 //! Observation of a run: the [`Observer`] trait, which packet captures implement, and
 //! [`TextTrace`].
 
-pub(crate) mod line;
+pub mod line;
 
 use std::any::Any;
 use std::fmt;

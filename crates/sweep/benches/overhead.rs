@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anabranch_sim::scenario::Source;
+use anabranch_scenario::Source;
 use anabranch_sweep::{Options, Spec, Store, Sweep, Table, Watch, execute};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,6 +1,6 @@
 //! Run identities, as computed by the simulator, and the key of a run within its point.
 
-pub use anabranch_sim::scenario::identity::{BUILD, Files, Root, RunId as Address, VERSION};
+pub use anabranch_scenario::identity::{BUILD, Files, Root, RunId as Address, VERSION};
 
 /// Identifies a run within a point.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

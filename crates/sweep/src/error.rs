@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anabranch_sim::scenario::{ScenarioError, did_you_mean};
+use anabranch_scenario::{ScenarioError, did_you_mean};
 use thiserror::Error;
 
 use crate::experiment::{ParameterError, RunError};

@@ -9,8 +9,8 @@ mod error;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anabranch_sim::scenario::Scenario;
-use anabranch_sim::scenario::record::{self, Metrics};
+use anabranch_scenario::Scenario;
+use anabranch_scenario::record::{self, Metrics};
 use serde_json::Value;
 
 pub use error::{ParameterError, RunError};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use anabranch_sim::scenario::{Place, Scenario, ScenarioError, Source, Tree};
+use anabranch_scenario::{Place, Scenario, ScenarioError, Source, Tree};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_sim::scenario::record::Metrics;
+use anabranch_scenario::record::Metrics;
 
 use crate::address::Address;
 
@@ -215,7 +215,7 @@ fn schema(mut content: &[u8]) -> Option<Schema> {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sim::scenario::record::Metric;
+    use anabranch_scenario::record::Metric;
     use proptest::prelude::*;
 
     use super::*;

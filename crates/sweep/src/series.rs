@@ -1,7 +1,7 @@
 //! Time series of the runs of a sweep. Each run has its own file for each table with rows, so that
 //! runs can execute in parallel, in several processes, and resume after an interruption.
 //!
-//! `connections/POINT-SEED-RUN.parquet` contains the rows of [`anabranch_sim::series::TABLES`],
+//! `connections/POINT-SEED-RUN.parquet` contains the rows of [`anabranch_scenario::series::TABLES`],
 //! preceded by columns that identify the run: `point`, the parameters, `seed` and `run`. The files
 //! of a folder together form one table (`pyarrow.dataset`, `polars.scan_parquet("…/*.parquet")`).
 //! `runs/POINT-SEED-RUN.parquet` has one row for the run. It is written last, so its presence means
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::scenario::{Planned, Scenario};
-use anabranch_sim::series::{Cell, Rows, Sampler, TABLES};
+use anabranch_scenario::series::{Cell, Rows, Sampler, TABLES};
+use anabranch_scenario::{Planned, Scenario};
 use anabranch_sim::sim::{Pause, Simulation};
 use sha2::{Digest, Sha256};
 

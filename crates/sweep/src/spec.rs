@@ -12,7 +12,7 @@ mod samples;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anabranch_sim::scenario::{Place, Policies, Source};
+use anabranch_scenario::{Place, Policies, Source};
 use serde_json::Value;
 
 pub use distribution::{Distribution, Scale};

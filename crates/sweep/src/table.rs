@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
-use anabranch_sim::scenario::record::censored_by;
+use anabranch_scenario::record::censored_by;
 use anabranch_stats::{Median, Summary, Survival};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration as Real;
 
 use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::{Plan, Planned, Scenario};
+use anabranch_scenario::record::Metrics;
+use anabranch_scenario::{Plan, Planned, Scenario};
 use anabranch_sim::sim::{Pause, Simulation};
 
 use crate::address::{Files, Root, RunKey};

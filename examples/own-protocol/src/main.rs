@@ -6,7 +6,7 @@ mod striping;
 
 use std::process::ExitCode;
 
-use anabranch_sim::scenario::Policies;
+use anabranch_scenario::Policies;
 
 fn main() -> ExitCode {
     let ours = Policies::default()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str;
 
-use anabranch_sim::scenario::{ContentSpec, Place, Scenario, ScenarioError, Source};
+use anabranch_scenario::{ContentSpec, Place, Scenario, ScenarioError, Source};
 use bytes::Bytes;
 
 use crate::probe::Probe;

@@ -1,8 +1,8 @@
 //! Parses the value of `--fail`, as in `gw2@1.5s+gw3@2s:reset:back@5s`.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::Scenario;
-use anabranch_sim::scenario::units::Span;
+use anabranch_scenario::Scenario;
+use anabranch_scenario::units::Span;
 use anabranch_sim::sim::Fault;
 use anabranch_sim::world::Failure;
 

@@ -8,8 +8,8 @@ use anabranch_core::set::Plan;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::push::Wanted;
 use anabranch_model::set::Best;
-use anabranch_sim::scenario::file::GatewayChoice;
-use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, TransferSpec, advice, did_you_mean};
+use anabranch_scenario::file::GatewayChoice;
+use anabranch_scenario::{Gateways, NodeKind, Scenario, Source, TransferSpec, advice, did_you_mean};
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
@@ -165,13 +165,13 @@ pub(super) fn with_scheme(
 }
 
 fn is_striped(transfer: &TransferSpec) -> bool {
-    matches!(&transfer.scheme, anabranch_sim::scenario::Scheme::Set(spec) if spec.plan == Plan::Stripe)
+    matches!(&transfer.scheme, anabranch_scenario::Scheme::Set(spec) if spec.plan == Plan::Stripe)
 }
 
 /// Number of gateways that the transfer may use.
 pub(super) fn gateway_count(scenario: &Scenario, transfer: usize) -> u32 {
     let all = scenario.nodes_of(NodeKind::Gateway).count() as u32;
-    let anabranch_sim::scenario::Scheme::Set(spec) = &scenario.transfers[transfer].scheme else { return all };
+    let anabranch_scenario::Scheme::Set(spec) = &scenario.transfers[transfer].scheme else { return all };
     match &spec.gateways {
         Gateways::These(names) => names.len() as u32,
         Gateways::AtMost(n) => all.min(*n),

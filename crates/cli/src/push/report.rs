@@ -3,8 +3,8 @@
 use anabranch_core::set::SessionReport;
 use anabranch_deploy::output::hex;
 use anabranch_deploy::push::report::{Compared, GatewayLine, PhaseLine, Report, state_name};
+use anabranch_scenario::Scenario;
 use anabranch_sim::apps::set::LegTotals;
-use anabranch_sim::scenario::Scenario;
 use sha2::{Digest, Sha256};
 
 use super::Push;

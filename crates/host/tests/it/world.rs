@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -208,7 +208,9 @@ pub(crate) fn ended(mut cache: Daemon) -> serde_json::Value {
     serde_json::from_str(out.lines().last().expect("it reports at the end")).expect("JSON")
 }
 
-/// Answers one request. Errors are those of clients that gave up.
+/// Answers one request, and waits for the end of the connection: the kernel gives up a closed
+/// socket with unacknowledged data after fewer retransmissions (tcp_orphan_retries). Errors are
+/// those of clients that gave up.
 fn answer(stream: TcpStream, contents: &[u8]) {
     let mut reader = BufReader::new(&stream);
     let mut line = String::new();
@@ -217,4 +219,6 @@ fn answer(stream: TcpStream, contents: &[u8]) {
     }
     let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", contents.len());
     let _ = (&stream).write_all(&[head.as_bytes(), contents].concat());
+    let _ = stream.shutdown(Shutdown::Write);
+    let _ = std::io::copy(&mut reader, &mut std::io::sink());
 }

@@ -14,7 +14,7 @@ use anabranch_lab::PAPERS;
 use anabranch_lab::experiment::BUILD as LAB;
 use anabranch_lab::reproduction::{Extent, Options, Paper};
 use anabranch_lab::robustness::{Map, Row, Setting, Study};
-use anabranch_sim::scenario::identity::{BUILD, VERSION};
+use anabranch_scenario::identity::{BUILD, VERSION};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use anabranch_deploy::error::Error;
 use anabranch_lab::plan::hops::{self, Hint, Phy};
 use anabranch_model::mptcp::ModelError;
 use anabranch_model::mptcp::csma::Csma;
-use anabranch_sim::scenario::units::{Rate, Span};
+use anabranch_scenario::units::{Rate, Span};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Parses a radio: `oqpsk250`, `fsk100` or `cellular`.

@@ -6,8 +6,8 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
 use anabranch_lab::plan::hops::Hops;
 use anabranch_lab::plan::schedule::{self, Answer, Planned, Question, Refusal, SSTHRESH, Said, Way};
-use anabranch_sim::scenario::did_you_mean;
-use anabranch_sim::scenario::units::Span;
+use anabranch_scenario::did_you_mean;
+use anabranch_scenario::units::Span;
 
 use super::radio::{self, per_hop, phys, refused};
 

@@ -4,7 +4,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
 use anabranch_lab::plan::sockbuf::{self, Answer, BAND, Question};
 use anabranch_model::sockbuf::{Begin, Complex, Gains, ModelError};
-use anabranch_sim::scenario::units::{Size, Span};
+use anabranch_scenario::units::{Size, Span};
 use clap::ValueEnum;
 
 /// Options of `plan sockbuf`.

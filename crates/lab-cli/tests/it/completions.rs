@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use anabranch_testkit::debian;
+use anabranch_testkit::{debian, executable};
 use assert_cmd::prelude::*;
 
 fn anabranch(arguments: &[&str]) -> Command {
@@ -33,7 +33,12 @@ fn gather(command: &[&str], found: &mut BTreeMap<String, Vec<String>>) {
     for name in
         commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|n| !n.is_empty()))
     {
-        if name != "help" {
+        let packages = [("sense", "deploy"), ("sink", "deploy"), ("tune", "deploy"), ("cache", "host")];
+        let small = packages.iter().find(|(small, _)| command.is_empty() && *small == name);
+        let is_here = small.is_none_or(|(name, package)| {
+            executable::is_built(&format!("anabranch-{name}"), &format!("anabranch-{package}"))
+        });
+        if name != "help" && is_here {
             gather(&[command, &[name]].concat(), found);
         }
     }

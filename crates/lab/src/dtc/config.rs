@@ -1,10 +1,10 @@
 //! Parameters of the experiment, their defaults, and how they change its scenario.
 
 use anabranch_core::segment::Segment;
+use anabranch_scenario::units::{Size, Span};
 use anabranch_sim::frames;
 use anabranch_sim::packet::{IpVersion, NodeId, Packet, Payload};
 use anabranch_sim::radio::PhyConfig;
-use anabranch_sim::scenario::units::{Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Takes, Understood, count, is_radio, probability, quantity};

@@ -1,7 +1,7 @@
 //! Experiments that consist of a scenario and a table of parameters that change it.
 
-use anabranch_sim::scenario::units::hint_from;
-use anabranch_sim::scenario::{Place, Plan, Scenario, ScenarioError, Source};
+use anabranch_scenario::units::hint_from;
+use anabranch_scenario::{Place, Plan, Scenario, ScenarioError, Source};
 
 use super::values::Understood;
 use super::{Parameter, ParameterError, RunError, Sets, Settings};

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use anabranch_sim::scenario::did_you_mean;
-use anabranch_sim::scenario::units::{self, QueueSize, Rate, Size, Span, UnitError};
+use anabranch_scenario::did_you_mean;
+use anabranch_scenario::units::{self, QueueSize, Rate, Size, Span, UnitError};
 use serde::de::DeserializeOwned;
 
 use super::{ParameterError, Settings};

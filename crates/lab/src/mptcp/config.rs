@@ -4,8 +4,8 @@
 //! rate); for the others see erratum M27.
 
 use anabranch_core::time::Duration;
+use anabranch_scenario::units::{Size, Span};
 use anabranch_sim::apps::packets::LEAST_PACKET;
-use anabranch_sim::scenario::units::{Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Understood, count, metres, quantity, real};

@@ -1,7 +1,7 @@
 //! Tests of the experiment's results. One seed for all, so that a failure can be repeated.
 
-use anabranch_sim::scenario::Drawn;
-use anabranch_sim::scenario::deployment::hops;
+use anabranch_scenario::Drawn;
+use anabranch_scenario::deployment::hops;
 
 use super::*;
 use crate::experiment::{grid, outcomes};

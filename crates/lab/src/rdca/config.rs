@@ -2,7 +2,7 @@
 //! for the others see erratum H20 and ns-2's defaults.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::units::{Size, Span};
+use anabranch_scenario::units::{Size, Span};
 use anabranch_wire::rdca::Header;
 
 use crate::experiment::template::{Assignment, Template};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_sim::scenario::deployment::hops;
+use anabranch_scenario::deployment::hops;
 
 use super::claims::tests::sweeps;
 use super::sweeps::{Grid, Load, SWEEP_RATE, TCPS};

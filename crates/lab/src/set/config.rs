@@ -5,8 +5,8 @@ use std::str::FromStr;
 use anabranch_core::set::MAX_GATEWAYS;
 use anabranch_core::tcp;
 use anabranch_core::time::Duration;
+use anabranch_scenario::units::{QueueSize, Size, Span, UnitError};
 use anabranch_sim::link::QueueLimit;
-use anabranch_sim::scenario::units::{QueueSize, Size, Span, UnitError};
 use anabranch_sim::world::Failure;
 
 use super::radio;

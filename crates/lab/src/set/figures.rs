@@ -3,7 +3,7 @@
 //! report state our choices.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::units::{Rate, Size, Span};
+use anabranch_scenario::units::{Rate, Size, Span};
 
 use super::{Scheme, Set};
 use crate::experiment::values::plain;

@@ -2,8 +2,8 @@
 
 use anabranch_core::set::{OpenWait, OpenWhen, StripingPolicy};
 use anabranch_model::set::{self as model, Path, Reading, Transfer, Window};
-use anabranch_sim::scenario::advice::{REQUEST, answer, overhead, probing, reading};
-use anabranch_sim::scenario::units::{Rate, Size, Span};
+use anabranch_scenario::advice::{REQUEST, answer, overhead, probing, reading};
+use anabranch_scenario::units::{Rate, Size, Span};
 
 use super::config::{self, Scheme};
 use crate::experiment::Settings;

@@ -5,8 +5,8 @@ use super::figures::{Grid, panels};
 use super::*;
 use crate::experiment::{self, Outcome, grid, run_all, settings};
 use crate::work::Work;
-use anabranch_sim::scenario::advice::scenario_model;
-use anabranch_sim::scenario::units::Size;
+use anabranch_scenario::advice::scenario_model;
+use anabranch_scenario::units::Size;
 
 /// Latency of the only point of these settings.
 fn latency(assignments: &[&str]) -> f64 {

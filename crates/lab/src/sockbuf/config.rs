@@ -4,7 +4,7 @@
 
 use anabranch_core::sockbuf::Gains;
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::units::{Size, Span};
+use anabranch_scenario::units::{Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
 use crate::experiment::values::{self, Takes, Understood, count, meant, probability, quantity, real};

@@ -2,11 +2,11 @@
 
 use anabranch_core::sockbuf::Kind;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::units::Span;
+use anabranch_scenario::{Plan, PlannedTransfer};
 use anabranch_sim::apps::Sink;
 use anabranch_sim::buffers::{BufferMetrics, Division, Share};
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::scenario::units::Span;
-use anabranch_sim::scenario::{Plan, PlannedTransfer};
 use anabranch_sim::sim::Simulation;
 
 use super::config::FLOWS;

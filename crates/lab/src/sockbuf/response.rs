@@ -1,7 +1,7 @@
 //! The control loop in the simulated connection: the striped buffer after each change of the rates.
 
 use anabranch_core::time::Instant;
-use anabranch_sim::scenario::units::Size;
+use anabranch_scenario::units::Size;
 use rayon::prelude::*;
 
 use super::config::Constants;

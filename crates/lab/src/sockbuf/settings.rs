@@ -1,7 +1,7 @@
 //! Section 4.2, measured: the four settings of memory and connections, and one of them with other
 //! losses.
 
-use anabranch_sim::scenario::units::Size;
+use anabranch_scenario::units::Size;
 use rayon::prelude::*;
 
 use super::Sockbuf;

@@ -1,7 +1,7 @@
 //! Time series of a run as tables.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::series::Sampler;
+use anabranch_scenario::series::Sampler;
 use anabranch_sweep::series::Columns;
 use anabranch_sweep::table::Frame;
 

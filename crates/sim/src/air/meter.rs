@@ -3,7 +3,7 @@
 use anabranch_core::time::{Duration, Instant};
 
 /// Number of states.
-pub(crate) const STATES: usize = 5;
+pub const STATES: usize = 5;
 
 /// State of a radio of either kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -138,7 +138,7 @@ impl Default for ParetoOnOff {
 impl Spacing {
     /// Largest number of packets that a source generates within `time`, the first immediately;
     /// `None` if it is random.
-    pub(crate) fn most_packets(&self, time: Duration, interval: Duration) -> Option<u32> {
+    pub fn most_packets(&self, time: Duration, interval: Duration) -> Option<u32> {
         match self {
             Self::Poisson | Self::RequestResponse(_) => None,
             Self::Trace(trace) => u32::try_from(trace.schedule.until(time)).ok(),
@@ -161,7 +161,10 @@ impl Spacing {
 
     /// Checks the options for sources with this interval. An error is the key, the reason, and a
     /// hint.
-    pub(crate) fn check(&self, interval: Duration) -> Result<(), [&'static str; 3]> {
+    ///
+    /// # Errors
+    /// As said.
+    pub fn check(&self, interval: Duration) -> Result<(), [&'static str; 3]> {
         let Some((on, off, shape)) = self.periods() else { return Ok(()) };
         if shape.is_some_and(|shape| !PARETO_SHAPES.contains(&shape)) {
             return Err(["shape", NO_PARETO_SHAPE, "1.5 is usual"]);
@@ -183,7 +186,7 @@ impl Spacing {
 }
 
 /// Draws an exponentially distributed time.
-pub(crate) fn exponential(mean: Duration, random: &mut Stream) -> Duration {
+pub fn exponential(mean: Duration, random: &mut Stream) -> Duration {
     Duration::from_secs_f64(mean.as_secs_f64() * random.exponential())
 }
 

@@ -74,7 +74,7 @@ impl Schedule {
     }
 
     /// Mean time between two packets, at least a nanosecond.
-    pub(crate) fn mean_interval(&self) -> Duration {
+    pub fn mean_interval(&self) -> Duration {
         let [first, last] = [self.times[0], self.times[self.times.len() - 1]];
         Duration::from_nanos(((last - first) / (self.times.len() as u64 - 1).max(1)).max(1))
     }

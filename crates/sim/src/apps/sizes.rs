@@ -83,15 +83,15 @@ impl From<u64> for Sizes {
 
 /// Bounds on sizes, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// Smaller sizes are raised to this.
-    pub(crate) least: u32,
+    pub least: u32,
     /// Larger sizes are cut to this.
-    pub(crate) most: u32,
+    pub most: u32,
 }
 
 /// The reason why sizes are invalid, and a hint.
-pub(crate) type Wrong = (String, Option<&'static str>);
+pub type Wrong = (String, Option<&'static str>);
 
 impl Sizes {
     /// The size in bytes, if it is constant.
@@ -103,7 +103,7 @@ impl Sizes {
     }
 
     /// Checks that sizes are within bounds, and narrows the bounds to the given values.
-    pub(crate) fn check(&self, bounds: Bounds) -> Result<Law, Wrong> {
+    pub fn check(&self, bounds: Bounds) -> Result<Law, Wrong> {
         let least = bounds.least;
         let within = |size: Size, what: &str| within(size, what, bounds);
         let cut = |mean: Size, most: Option<Size>| match most {
@@ -201,7 +201,7 @@ fn within(size: Size, what: &str, Bounds { least, most }: Bounds) -> Result<u32,
 
 impl Law {
     /// The sizes of a file.
-    pub(crate) fn listed(schedule: &Arc<Schedule>, bounds: Bounds) -> Result<Self, Wrong> {
+    pub fn listed(schedule: &Arc<Schedule>, bounds: Bounds) -> Result<Self, Wrong> {
         let sizes = schedule.sizes().iter();
         let (least, most) =
             sizes.fold((u32::MAX, 0), |(least, most), size| (least.min(*size), most.max(*size)));

@@ -156,7 +156,7 @@ impl CslConfig {
     }
 
     /// Validates the period of a station.
-    pub(crate) fn check_period(&self, period: Duration) -> Result<(), ConfigError> {
+    pub fn check_period(&self, period: Duration) -> Result<(), ConfigError> {
         if period.is_zero() {
             return Ok(());
         }

@@ -11,19 +11,20 @@ use crate::packet::Packet;
 
 /// A packet that a link has accepted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) since: Instant,
+pub struct Waiting {
+    /// Time of its acceptance.
+    pub since: Instant,
     /// Planned start of its transmission; [`Instant::FAR_FUTURE`] while it is not known.
-    pub(crate) start: Instant,
+    pub start: Instant,
     /// Length in bytes.
-    pub(crate) len: u32,
+    pub len: u32,
     /// Time at which `start` was reported; `None` for a packet that did not wait.
     told: Option<Instant>,
 }
 
 /// The packets in a link, waiting or in flight.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub struct Line {
     /// With their numbers, in the order of acceptance, which is nearly always that of departure.
     /// Links may duplicate packets.
     packets: VecDeque<(u64, Waiting)>,
@@ -31,7 +32,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Handles a call of [`super::Observer::on_packet`]. Returns the packet if it leaves the link.
-    pub(crate) fn watch(&mut self, now: Instant, point: Point, packet: &Packet) -> Option<Waiting> {
+    pub fn watch(&mut self, now: Instant, point: Point, packet: &Packet) -> Option<Waiting> {
         let at = match point {
             Point::Sent => {
                 let waiting = Waiting { since: now, start: now, len: packet.wire_len, told: None };
@@ -51,7 +52,7 @@ impl Line {
 
     /// Handles a call of [`super::Observer::on_departure`]. Returns the state of the packet before
     /// and after it.
-    pub(crate) fn expect(&mut self, now: Instant, packet: u64, start: Instant) -> Option<(Waiting, Waiting)> {
+    pub fn expect(&mut self, now: Instant, packet: u64, start: Instant) -> Option<(Waiting, Waiting)> {
         // The packet that has just been accepted, or else the first waiting one that was reported
         // before.
         let is_new =
@@ -72,7 +73,7 @@ impl Line {
     }
 
     /// All packets.
-    pub(crate) fn packets(&self) -> impl Iterator<Item = &Waiting> {
+    pub fn packets(&self) -> impl Iterator<Item = &Waiting> {
         self.packets.iter().map(|(_, waiting)| waiting)
     }
 }

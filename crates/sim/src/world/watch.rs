@@ -19,12 +19,7 @@ impl World {
 
     /// Shows the state of a connection, or of all its subflows. Returns false if it no longer
     /// exists.
-    pub(crate) fn show_connection(
-        &self,
-        node: NodeId,
-        id: ConnId,
-        of: impl FnMut(&ConnectionView<'_>),
-    ) -> bool {
+    pub fn show_connection(&self, node: NodeId, id: ConnId, of: impl FnMut(&ConnectionView<'_>)) -> bool {
         let entry = self.hosts[node.index()].peek(id);
         entry.map(|entry| show((node, id), entry, of)).is_some()
     }

@@ -5,4 +5,3 @@ mod phases;
 mod random;
 pub(crate) mod star;
 mod striping;
-mod turns;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_sim::scenario::{Undrawable, did_you_mean};
+use anabranch_scenario::{Undrawable, did_you_mean};
 use thiserror::Error;
 
 /// Why a point or a grid is invalid: the parameter, the reason, and how to fix it.

@@ -2,7 +2,7 @@
 //! number in 0..1 yields one value, so that the strata of a Latin hypercube are strata of the value
 //! too.
 
-use anabranch_sim::scenario::units::Quantity;
+use anabranch_scenario::units::Quantity;
 use serde_json::Value;
 
 use super::normal;

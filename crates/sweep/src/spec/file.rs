@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
-use anabranch_sim::scenario::units::Quantity;
-use anabranch_sim::scenario::{ScenarioError, Source};
+use anabranch_scenario::units::Quantity;
+use anabranch_scenario::{ScenarioError, Source};
 use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;

@@ -1,6 +1,6 @@
 //! Columns of parameters: each has the simplest type that fits all its values.
 
-use anabranch_sim::scenario::units::Quantity;
+use anabranch_scenario::units::Quantity;
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use serde_json::Value;

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anabranch_scenario::{Scenario, Source};
 use anabranch_sim::random::Stream;
-use anabranch_sim::scenario::{Scenario, Source};
 use anabranch_sweep::experiment::{
     Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings, parameter,
 };

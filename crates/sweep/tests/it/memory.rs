@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_sim::scenario::Source;
+use anabranch_scenario::Source;
 use anabranch_sweep::{Options, Spec, Store, Sweep, Table, Watch, execute};
 
 const NETWORK: &str = r#"

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::Plan;
-use anabranch_sim::series::Sampler;
+use anabranch_scenario::Plan;
+use anabranch_scenario::series::Sampler;
 use anabranch_sweep::series::{Columns, Format, Series};
 use anabranch_sweep::table::{Frame, Values};
 use anabranch_sweep::{Error, Options, Spec, Store, Sweep, Table, Watch, execute};

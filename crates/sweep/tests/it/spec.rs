@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_sim::scenario::Source;
+use anabranch_scenario::Source;
 use anabranch_sweep::spec::{Method, Runs};
 use anabranch_sweep::{Error, Spec, Sweep};
 use expect_test::{Expect, expect};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anabranch_sim::scenario::record::Metric;
+use anabranch_scenario::record::Metric;
 use anabranch_sweep::{Address, Error, Row, Store};
 use anabranch_testkit::netns;
 use anabranch_testkit::tmpfs::Tmpfs;

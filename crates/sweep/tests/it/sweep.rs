@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use anabranch_sim::scenario::Source;
+use anabranch_scenario::Source;
 use anabranch_sweep::{
     Error, Job, Options, Shard, Spec, Store, Sweep, Table, Watch, execute, execute_alone, pool, row,
 };

@@ -277,7 +277,7 @@ fn schedules_of_a_seed_are_the_same_and_their_scenarios_valid() {
     for run in 0..100 {
         let schedule = Schedule::draw(1, run, Length::Long);
         let text = schedule.scenario("x");
-        let scenario = anabranch_sim::scenario::Source::new("faults.toml", &text).scenario();
+        let scenario = anabranch_scenario::Source::new("faults.toml", &text).scenario();
         scenario.unwrap_or_else(|error| panic!("run {run}: {error}\n{text}"));
         assert!(schedule.end() <= Duration::from_secs(75));
     }

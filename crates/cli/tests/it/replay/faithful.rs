@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_scenario::{Plan, Source};
 use anabranch_sim::apps::set::SetSender;
 use anabranch_sim::events::EventLog;
 use anabranch_sim::packet::LinkId;
 use anabranch_sim::radio::Station;
-use anabranch_sim::scenario::{Plan, Source};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_view::replay::{Fate, Place, Repair, Replay, Seen, Transfer};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::time::Instant;
+use anabranch_scenario::{Plan, Scenario, Source};
 use anabranch_sim::events::EventLog;
-use anabranch_sim::scenario::{Plan, Scenario, Source};
 use anabranch_sim::sim::Simulation;
 use anabranch_view::replay::{Part, Replay};
 

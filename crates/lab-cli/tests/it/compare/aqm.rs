@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write;
 
-use anabranch_sim::scenario::{Plan, Source};
+use anabranch_scenario::{Plan, Source};
 use anabranch_stats::Summary;
 
 use super::ns3::{self, Program};
@@ -67,7 +67,7 @@ impl Cell {
         let scenario = Source::new("aqm.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
         let Plan { builder, planned } = scenario.plan(1, run, &BTreeMap::new()).expect("nothing is drawn");
         let mut sim = builder.build();
-        let delivered = |metrics: &anabranch_sim::scenario::record::Metrics| -> f64 {
+        let delivered = |metrics: &anabranch_scenario::record::Metrics| -> f64 {
             let of = |flow| metrics[&format!("transfer.flow{flow}.delivered_bytes")].value.unwrap_or(0.0);
             (0..flows).map(of).sum()
         };

@@ -7,9 +7,9 @@ use std::env;
 use std::fmt::Write;
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_scenario::{Plan, Source};
 use anabranch_sim::apps::cbr::CbrSink;
 use anabranch_sim::random::Stream;
-use anabranch_sim::scenario::{Plan, Source};
 use anabranch_stats::Summary;
 
 use super::aqm::Length;

@@ -8,8 +8,8 @@ use std::env;
 use std::fmt::Write;
 
 use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::scenario::identity::Files;
-use anabranch_sim::scenario::{Plan, Scenario, Source};
+use anabranch_scenario::identity::Files;
+use anabranch_scenario::{Plan, Scenario, Source};
 use anabranch_stats::Summary;
 use anabranch_testkit::debian::{find_or_install, skipped};
 use anabranch_testkit::netns;

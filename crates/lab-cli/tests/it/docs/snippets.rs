@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anabranch_sim::scenario::Source;
-use anabranch_sim::scenario::file::FileConfig;
+use anabranch_scenario::Source;
+use anabranch_scenario::file::FileConfig;
 use anabranch_testkit::debian::find_or_install;
 use serde::Deserialize;
 
