@@ -4,18 +4,10 @@
 //! The bytes depend only on the packets: they are little-endian on every machine and contain
 //! nothing about the host, the program or the date. Simulated time zero is the epoch of 1970.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anabranch_core::time::Instant;
 use anabranch_wire::ip::EmitError;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
-use pcap_file::{DataLink, Endianness, PcapError};
 
 /// Link-layer type of an interface, which determines the first bytes of its packets (registry of
 /// tcpdump.org).
@@ -87,20 +79,29 @@ pub enum CaptureError {
 /// although a buffer makes it faster.
 pub struct CaptureWriter<W: Write> {
     out: W,
-    /// Buffer for a block: pcap-file writes only a few bytes at a time.
-    blocks: PcapNgWriter<Vec<u8>>,
+    interfaces: usize,
+    block: Block,
 }
 
 impl<W: Write> CaptureWriter<W> {
     /// Begins a capture of these interfaces; packets refer to them by index.
     pub fn new(out: W, interfaces: &[InterfaceInfo]) -> Result<Self, CaptureError> {
-        let blocks = PcapNgWriter::with_endianness(Vec::new(), Endianness::Little).map_err(io_error)?;
-        let mut writer = Self { out, blocks };
+        let mut writer = Self { out, interfaces: interfaces.len(), block: Block::default() };
+        let section = writer.block.begin(SECTION_HEADER);
+        [BYTE_ORDER, VERSION, u32::MAX, u32::MAX].into_iter().for_each(|word| section.word(word));
+        writer.write()?;
         for interface in interfaces {
-            writer.write(describe(interface)?)?;
+            let block = writer.block.begin(INTERFACE_DESCRIPTION);
+            block.word(interface.link_type.0.into());
+            block.word(NO_LIMIT);
+            block.text(IF_NAME, "an interface name", &interface.name)?;
+            if !interface.description.is_empty() {
+                block.text(IF_DESCRIPTION, "an interface description", &interface.description)?;
+            }
+            block.option(IF_TSRESOL, &[NANOSECONDS]);
+            block.option(END_OF_OPTIONS, &[]);
+            writer.write()?;
         }
-        // Without an interface the section header has not been written yet.
-        writer.hand_on()?;
         Ok(writer)
     }
 
@@ -116,23 +117,31 @@ impl<W: Write> CaptureWriter<W> {
         octets: &[u8],
         comment: Option<&str>,
     ) -> Result<(), CaptureError> {
-        let interfaces = self.blocks.interfaces().len();
+        let interfaces = self.interfaces;
         if interface >= interfaces {
             return Err(CaptureError::Interface { interface, interfaces });
         }
+        let (time, length) = (time.as_nanos(), octets.len() as u32);
+        let block = self.block.begin(ENHANCED_PACKET);
+        [interface as u32, (time >> 32) as u32, time as u32, length, length]
+            .into_iter()
+            .for_each(|word| block.word(word));
+        block.padded(octets);
+        if let Some(comment) = comment {
+            block.text(COMMENT, "comment", comment)?;
+        }
         let flags = match direction {
             Direction::Unknown => None,
-            Direction::Inbound => Some(EnhancedPacketOption::Flags(FLAGS_INBOUND)),
-            Direction::Outbound => Some(EnhancedPacketOption::Flags(FLAGS_OUTBOUND)),
+            Direction::Inbound => Some(FLAGS_INBOUND),
+            Direction::Outbound => Some(FLAGS_OUTBOUND),
         };
-        let comment = comment.map(|comment| text("comment", comment)).transpose()?;
-        self.write(EnhancedPacketBlock {
-            interface_id: interface as u32,
-            timestamp: Duration::from_nanos(time.as_nanos()),
-            original_len: octets.len() as u32,
-            data: Cow::Borrowed(octets),
-            options: comment.map(EnhancedPacketOption::Comment).into_iter().chain(flags).collect(),
-        })
+        if let Some(flags) = flags {
+            block.option(EPB_FLAGS, &flags.to_le_bytes());
+        }
+        if comment.is_some() || flags.is_some() {
+            block.option(END_OF_OPTIONS, &[]);
+        }
+        self.write()
     }
 
     /// Ends the capture and returns the flushed writer.
@@ -141,49 +150,71 @@ impl<W: Write> CaptureWriter<W> {
         Ok(self.out)
     }
 
-    fn write<'a>(&mut self, block: impl PcapNgBlock<'a>) -> Result<(), CaptureError> {
-        self.blocks.write_pcapng_block(block).map_err(io_error)?;
-        self.hand_on()
+    fn write(&mut self) -> Result<(), CaptureError> {
+        Ok(self.out.write_all(self.block.end())?)
+    }
+}
+
+/// A block while it is made (section 3.1): type, length, content, length.
+#[derive(Default)]
+struct Block(Vec<u8>);
+
+impl Block {
+    fn begin(&mut self, kind: u32) -> &mut Self {
+        self.0.clear();
+        self.word(kind);
+        // The length, known at the end.
+        self.word(0);
+        self
     }
 
-    fn hand_on(&mut self) -> Result<(), CaptureError> {
-        self.out.write_all(self.blocks.get_ref())?;
-        self.blocks.get_mut().clear();
+    fn end(&mut self) -> &[u8] {
+        let length = self.0.len() as u32 + 4;
+        self.0[4..8].copy_from_slice(&length.to_le_bytes());
+        self.word(length);
+        &self.0
+    }
+
+    fn word(&mut self, word: u32) {
+        self.0.extend(word.to_le_bytes());
+    }
+
+    /// Appends content, and zeros up to a multiple of four bytes.
+    fn padded(&mut self, octets: &[u8]) {
+        self.0.extend(octets);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+    }
+
+    /// Appends an option of at most 65535 bytes (section 3.5).
+    fn option(&mut self, code: u16, value: &[u8]) {
+        self.word(u32::from(code) | (value.len() as u32) << 16);
+        self.padded(value);
+    }
+
+    fn text(&mut self, code: u16, what: &'static str, text: &str) -> Result<(), CaptureError> {
+        if u16::try_from(text.len()).is_err() {
+            return Err(CaptureError::Text { what, octets: text.len() });
+        }
+        self.option(code, text.as_bytes());
         Ok(())
     }
 }
 
-fn describe(interface: &InterfaceInfo) -> Result<InterfaceDescriptionBlock<'_>, CaptureError> {
-    let mut options = vec![InterfaceDescriptionOption::IfName(text("an interface name", &interface.name)?)];
-    if !interface.description.is_empty() {
-        let description = text("an interface description", &interface.description)?;
-        options.push(InterfaceDescriptionOption::IfDescription(description));
-    }
-    options.push(InterfaceDescriptionOption::IfTsResol(NANOSECONDS));
-    Ok(InterfaceDescriptionBlock {
-        linktype: DataLink::from(u32::from(interface.link_type.0)),
-        snaplen: NO_LIMIT,
-        options,
-    })
-}
-
-/// Checks the length: pcap-file casts lengths to 16 bits, so a longer text would corrupt the file.
-fn text<'a>(what: &'static str, text: &'a str) -> Result<Cow<'a, str>, CaptureError> {
-    match u16::try_from(text.len()) {
-        Ok(_) => Ok(Cow::Borrowed(text)),
-        Err(_) => Err(CaptureError::Text { what, octets: text.len() }),
-    }
-}
-
-/// Writing to memory cannot fail after the previous checks; any failure is reported as one of the
-/// output.
-fn io_error(error: PcapError) -> CaptureError {
-    match error {
-        PcapError::IoError(error) => CaptureError::Io(error),
-        error => CaptureError::Io(io::Error::other(error)),
-    }
-}
-
+// Types of blocks (sections 4.1 to 4.3).
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+/// Shows a reader the order of bytes.
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// Version 1.0.
+const VERSION: u32 = 1;
+// Codes of options.
+const END_OF_OPTIONS: u16 = 0;
+const COMMENT: u16 = 1;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_TSRESOL: u16 = 9;
+const EPB_FLAGS: u16 = 2;
 /// epb_flags, bits 0 and 1.
 const FLAGS_INBOUND: u32 = 1;
 /// See [`FLAGS_INBOUND`].
