@@ -16,10 +16,11 @@ use anabranch_deploy::service::{self, Signals};
 use anabranch_units::{Size, Span};
 use clap::{Command, value_parser};
 
+use crate::commands::{CommandError, PRIVILEGES};
 use crate::nfqueue::{Queue, QueueOptions};
 use crate::packets::{Limits, SEGMENT_MEMORY};
 use crate::raw::RawSender;
-use crate::rules::{NO_TABLE, Rules, RulesError};
+use crate::rules::{Rules, RulesError};
 use serve::Serving;
 
 /// Options of `cache`.
@@ -168,23 +169,21 @@ fn without_queue(number: u16, error: &std::io::Error) -> Error {
 
 fn without_rules(error: RulesError) -> Error {
     match error {
-        RulesError::Program { program, error } => Error::missing(format!("cannot start {program}: {error}"))
-            .with_hint("install iptables, or add the rules with another program and leave out --setup"),
         RulesError::Translates { program, rule } => Error::input(format!(
             "this host translates addresses, which --setup does not support: {program} -t nat {rule}"
         ))
         .with_hint("leave out --setup and add rules of your own for connections that are not translated"),
         RulesError::Other { chain } => Error::input(format!("another cache has rules: the chain {chain}"))
             .with_hint("stop that cache, or remove its rules with --teardown and its --queue"),
-        RulesError::Failed { command, reason } => {
-            let hint = if reason.contains(NO_TABLE) { WITHOUT_TABLE } else { PRIVILEGES };
-            Error::missing(format!("cannot change the rules: {command}: {reason}")).with_hint(hint)
+        RulesError::Command(error) => {
+            let is_missing = matches!(error, CommandError::Program { .. });
+            let error = error.into_error("change the rules", "iptable_security ip6table_security");
+            if is_missing { error.with_hint(WITHOUT_PROGRAM) } else { error }
         }
     }
 }
 
-const WITHOUT_TABLE: &str = "the kernel needs the table: modprobe -a iptable_security ip6table_security";
-const PRIVILEGES: &str = "run as root, or with CAP_NET_ADMIN and CAP_NET_RAW";
+const WITHOUT_PROGRAM: &str = "install iptables, or add the rules with another program and leave out --setup";
 /// "dtc" in ASCII: a value that other programs hardly use.
 const MARK: u32 = 0x64_7463;
 /// Number of packets that may wait for a verdict.
@@ -201,7 +200,7 @@ mod tests {
     fn a_missing_table_is_named_with_its_modules() {
         let command = "iptables -w -t security -S".to_owned();
         let reason = "can't initialize iptables table `security': Table does not exist".to_owned();
-        let said = format!("{:?}", without_rules(RulesError::Failed { command, reason }));
+        let said = format!("{:?}", without_rules(CommandError::Failed { command, reason }.into()));
         assert!(said.contains("modprobe -a iptable_security"), "{said}");
     }
 }

@@ -6,8 +6,16 @@
 
 #[cfg(feature = "program")]
 pub mod cache;
+#[cfg(feature = "program")]
+mod chains;
+#[cfg(feature = "program")]
+pub mod commands;
+#[cfg(feature = "program")]
+pub mod interfaces;
 pub mod nfqueue;
 pub mod packets;
 pub mod raw;
+#[cfg(feature = "program")]
+pub mod routes;
 #[cfg(feature = "program")]
 pub mod rules;

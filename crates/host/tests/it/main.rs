@@ -4,5 +4,6 @@ mod capture;
 mod chain;
 mod hostile;
 mod program;
+mod routes;
 mod rules;
 mod world;

@@ -1,0 +1,71 @@
+//! Chains of our own in the packet filter, which leave the rules of others as they are.
+
+use crate::commands::{CommandError, Family, NO_TABLE, run};
+
+/// A chain to which one rule of a built-in chain leads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Chain<'a> {
+    pub(crate) table: &'static str,
+    pub(crate) name: &'a str,
+    /// The built-in chain.
+    pub(crate) from: &'static str,
+    /// Whether the rule is before or after those that are there.
+    pub(crate) place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Place {
+    First,
+    Last,
+}
+
+impl Chain<'_> {
+    /// Makes the chain, or replaces its rules, in one step.
+    pub(crate) fn set(&self, family: Family, rules: &[String]) -> Result<(), CommandError> {
+        let Self { table, name, from, place } = self;
+        // A declared chain is emptied if it exists.
+        let mut text = format!("*{table}\n:{name} - [0:0]\n");
+        let jump = self.jump();
+        if !list(family, table)?.lines().any(|line| line == jump) {
+            text += match place {
+                Place::First => "-I",
+                Place::Last => "-A",
+            };
+            text += &format!(" {from} -j {name}\n");
+        }
+        rules.iter().for_each(|rule| text += &format!("-A {name} {rule}\n"));
+        restore(family, &(text + "COMMIT\n"))
+    }
+
+    /// Removes the chain and what leads to it. Without any it does nothing.
+    pub(crate) fn remove(&self, family: Family) -> Result<(), CommandError> {
+        let Self { table, name, from, .. } = self;
+        let (listed, jump) = (list(family, table)?, self.jump());
+        let mut text = String::new();
+        for _ in listed.lines().filter(|line| *line == jump) {
+            text += &format!("-D {from} -j {name}\n");
+        }
+        if listed.lines().any(|line| line == format!("-N {name}")) {
+            text += &format!("-F {name}\n-X {name}\n");
+        }
+        if text.is_empty() { Ok(()) } else { restore(family, &format!("*{table}\n{text}COMMIT\n")) }
+    }
+
+    /// The rule that leads to the chain, as it is listed.
+    fn jump(&self) -> String {
+        format!("-A {} -j {}", self.from, self.name)
+    }
+}
+
+/// The rules of a table as commands. A table that the kernel lacks has none.
+pub(crate) fn list(family: Family, table: &str) -> Result<String, CommandError> {
+    // The programs wait for other processes that change rules (`-w`).
+    match run(family.tables(), &["-w", "-t", table, "-S"], "") {
+        Err(CommandError::Failed { reason, .. }) if reason.contains(NO_TABLE) => Ok(String::new()),
+        listed => listed,
+    }
+}
+
+fn restore(family: Family, text: &str) -> Result<(), CommandError> {
+    run(family.restore(), &["-w", "--noflush"], text).map(drop)
+}

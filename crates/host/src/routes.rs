@@ -1,0 +1,483 @@
+//! A TUN device for each interface, and the routes, rules and translation of addresses that bring
+//! its packets to the network through that interface.
+//!
+//! | what | identified by |
+//! | --- | --- |
+//! | TUN devices, which end with the process | the alias `anabranch-multipath` |
+//! | rules of priority 4710, which lead packets from and to the TUN's host to a table | protocol 171 |
+//! | tables from 43776 on, with the routes of an interface | protocol 171 |
+//! | chains in the tables `filter` and `nat` of the packet filter | names with `anabranch-multipath` |
+//! | former values of kernel parameters, as comments in the chain in `filter` | its name |
+//!
+//! [`Routes::tear_down`] finds all of them without a file. Addresses of the TUNs' hosts never leave
+//! this host, because the packet filter translates them to those of the interface.
+
+mod device;
+mod parameters;
+mod pool;
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path as FilePath, PathBuf};
+
+use anabranch_deploy::error::Error;
+use anabranch_deploy::log::Entry;
+use rustix::fs::OFlags;
+use tun_rs::SyncDevice;
+
+use self::parameters::Parameters;
+use self::pool::Pool;
+use crate::chains::{Chain, Place};
+use crate::commands::{CommandError, Family, PRIVILEGES, run};
+use crate::interfaces::{DEFAULT, Interface, Route, routes_of};
+
+/// What is made beside the routes.
+#[derive(Clone, Default, Debug)]
+pub struct RoutesOptions {
+    /// TCP ports of the interfaces' addresses whose connections go to the TUNs' hosts.
+    pub listen: Vec<u16>,
+}
+
+/// The device of a path. Its routes and rules are those of [`Routes`].
+pub struct Path {
+    /// The TUN device, non-blocking. The device ends when this is dropped.
+    pub device: SyncDevice,
+    /// Name of the device.
+    pub name: String,
+    /// Largest IP packet in bytes: that of the interface.
+    pub mtu: u32,
+    /// Address of the host behind the device.
+    pub local_v4: Ipv4Addr,
+    /// Address of the host behind the device; `None` if the kernel cannot translate IPv6.
+    pub local_v6: Option<Ipv6Addr>,
+}
+
+/// The paths of this network namespace. Dropping this removes all that was made for them.
+#[derive(Debug)]
+pub struct Routes {
+    options: RoutesOptions,
+    pool: Pool,
+    paths: BTreeMap<String, Placed>,
+    parameters: Parameters,
+    /// Held as long as this process may change something.
+    _lock: File,
+}
+
+/// A path that is in place, under the name of its interface.
+#[derive(Debug)]
+struct Placed {
+    /// Name of the TUN device.
+    tun: String,
+    mtu: u32,
+    table: String,
+    v4: Ipv4Addr,
+    v6: Option<Ipv6Addr>,
+}
+
+/// Why routes and rules could not be changed.
+#[derive(Debug)]
+pub enum RoutesError {
+    /// Another process has paths in this network namespace.
+    Running,
+    /// The file that keeps other processes away cannot be used.
+    Lock {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The name of the interface has characters that rules cannot have.
+    Name(String),
+    /// A device cannot be made.
+    Device {
+        /// Its name.
+        name: String,
+        /// The reason.
+        error: io::Error,
+    },
+    /// No addresses or tables are left.
+    Full,
+    /// A parameter of the kernel cannot be changed.
+    Parameter {
+        /// Its file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// A program is missing or fails.
+    Command(CommandError),
+}
+
+impl Routes {
+    /// Claims this network namespace, and removes what a killed process has left in it.
+    ///
+    /// # Errors
+    /// [`RoutesError::Running`]: another process has done so. A program is missing or fails.
+    pub fn new(options: RoutesOptions) -> Result<Self, RoutesError> {
+        let lock = lock()?;
+        clear(&Parameters::left()?)?;
+        let (paths, parameters) = (BTreeMap::new(), Parameters::default());
+        Ok(Self { options, pool: Pool::find()?, paths, parameters, _lock: lock })
+    }
+
+    /// Makes the device of a path, and what leads its packets through the interface. If the path is
+    /// there, it is made anew.
+    ///
+    /// # Errors
+    /// A privilege, a program or a module of the kernel is missing. Then nothing of the path
+    /// remains.
+    pub fn place(&mut self, interface: &Interface) -> Result<Path, RoutesError> {
+        let name = &interface.name;
+        if !parameters::is_plain(name) {
+            return Err(RoutesError::Name(name.clone()));
+        }
+        self.remove(name)?;
+        let is_free = |slot: &u8| {
+            let v4 = self.pool.v4(*slot);
+            self.pool.has_table(*slot) && self.paths.values().all(|path| path.v4 != v4)
+        };
+        let slot = (1..=pool::SLOTS).find(is_free).ok_or(RoutesError::Full)?;
+        let (device, tun) = device::open(name, interface.mtu)?;
+        let (local_v4, v6) = (self.pool.v4(slot), device::has_v6(&tun).then(|| self.pool.v6(slot)));
+        let table = pool::table(slot).to_string();
+        let placed = Placed { tun: tun.clone(), mtu: interface.mtu, table, v4: local_v4, v6 };
+        self.paths.insert(name.clone(), placed);
+        if let Err(error) = self.set_up(interface) {
+            // The first error counts.
+            let _ = self.remove(name);
+            return Err(error);
+        }
+        let local_v6 = self.paths[name].v6;
+        Ok(Path { device, name: tun, mtu: interface.mtu, local_v4, local_v6 })
+    }
+
+    /// Follows a change of the interface: its addresses, routes or MTU. If they are as before, the
+    /// kernel reports no change to [`crate::interfaces::Watch`]. Without a path it does nothing.
+    ///
+    /// # Errors
+    /// A program fails, for example because the interface has changed again.
+    pub fn refresh(&mut self, interface: &Interface) -> Result<(), RoutesError> {
+        let Some(path) = self.paths.get_mut(&interface.name) else { return Ok(()) };
+        if path.mtu != interface.mtu {
+            device::set_mtu(&path.tun, interface.mtu)?;
+            path.mtu = interface.mtu;
+        }
+        path.families().try_for_each(|family| path.lead(family, interface))?;
+        self.forward(interface)
+    }
+
+    /// Removes what was made for the path of this interface. Without a path it does nothing.
+    ///
+    /// # Errors
+    /// A program fails.
+    pub fn remove(&mut self, name: &str) -> Result<(), RoutesError> {
+        let Some(path) = self.paths.remove(name) else { return Ok(()) };
+        if self.paths.is_empty() {
+            return clear(&std::mem::take(&mut self.parameters));
+        }
+        for family in path.families() {
+            for rule in path.rules(family) {
+                let rule: Vec<&str> = rule.split(' ').collect();
+                gone(run("ip", &[&[family.option(), "rule", "delete"], &rule[..]].concat(), ""))?;
+            }
+            gone(run("ip", &[family.option(), "route", "flush", "table", &path.table], ""))?;
+        }
+        self.parameters.take(name).restore()?;
+        families().try_for_each(|family| self.filter(family))
+    }
+
+    /// Removes what a killed process has left in this network namespace. Without anything left it
+    /// does nothing.
+    ///
+    /// # Errors
+    /// [`RoutesError::Running`]: the process is still there. A program is missing or fails.
+    pub fn tear_down() -> Result<(), RoutesError> {
+        let _lock = lock()?;
+        clear(&Parameters::left()?)
+    }
+
+    fn set_up(&mut self, interface: &Interface) -> Result<(), RoutesError> {
+        let name = &interface.name;
+        self.open(interface, Family::V4)?;
+        if self.paths[name].v6.is_some()
+            && let Err(error) = self.open(interface, Family::V6)
+        {
+            self.paths.get_mut(name).expect("it is placed").v6 = None;
+            let text = format!("{name} is used without IPv6: {}", Error::from(error));
+            Entry::warning("without IPv6", text).with("interface", name.as_str()).write();
+        }
+        self.forward(interface)
+    }
+
+    /// Leads the packets of a family.
+    fn open(&self, interface: &Interface, family: Family) -> Result<(), RoutesError> {
+        // First, so that no packet passes with its own address.
+        self.filter(family)?;
+        let path = &self.paths[&interface.name];
+        // Without a route of the interface, packets would follow the routes of the host.
+        let Placed { table, .. } = path;
+        let last = format!("unreachable {} table {table} metric {LAST} proto {PROTOCOL}", any(family));
+        let rules: Vec<_> = path.rules(family).iter().map(|rule| format!("rule add {rule}\n")).collect();
+        ip(family, &format!("route replace {last}\n{}", rules.concat()))?;
+        path.lead(family, interface)
+    }
+
+    /// Lets the kernel forward what arrives at the interface.
+    fn forward(&mut self, interface: &Interface) -> Result<(), RoutesError> {
+        let path = &self.paths[&interface.name];
+        if self.parameters.plan(interface, path.v6.is_some()) {
+            // The former values are written down before they change.
+            families().try_for_each(|family| self.filter(family))?;
+        }
+        self.parameters.apply()
+    }
+
+    /// Writes the rules of all paths into the chains.
+    fn filter(&self, family: Family) -> Result<(), RoutesError> {
+        let (mut forward, mut inward, mut outward) = (Vec::new(), Vec::new(), Vec::new());
+        for (interface, path) in &self.paths {
+            let Some(local) = path.local(family) else { continue };
+            let tun = &path.tun;
+            forward.extend([
+                // The packet filter does not translate a packet that conntrack refuses.
+                format!("-i {tun} -m conntrack --ctstate INVALID -j DROP"),
+                format!("-i {tun} -o {interface} -j ACCEPT"),
+                format!("-i {tun} -j DROP"),
+                // Answers may arrive at another interface.
+                format!("-o {tun} -m conntrack --ctstate ESTABLISHED,RELATED,DNAT -j ACCEPT"),
+                format!("-o {tun} -j DROP"),
+            ]);
+            outward.push(format!("-s {local} -o {interface} -j MASQUERADE"));
+            inward.extend(self.options.listen.iter().map(|port| {
+                format!(
+                    "-i {interface} -p tcp --dport {port} -m addrtype --dst-type LOCAL \
+                     -j DNAT --to-destination {local}"
+                )
+            }));
+        }
+        if family == Family::V6 && outward.is_empty() {
+            return Ok(());
+        }
+        // What the kernel forwards only because of us.
+        forward.extend(self.parameters.drops(family));
+        if family == Family::V4 {
+            forward.extend(self.parameters.comments());
+        }
+        FORWARD.set(family, &forward)?;
+        INWARD.set(family, &inward)?;
+        Ok(OUTWARD.set(family, &outward)?)
+    }
+}
+
+impl Drop for Routes {
+    fn drop(&mut self) {
+        if let Err(error) = clear(&self.parameters) {
+            Entry::warning("routes remain", Error::from(error).to_string()).write();
+        }
+    }
+}
+
+impl Placed {
+    fn local(&self, family: Family) -> Option<IpAddr> {
+        match family {
+            Family::V4 => Some(self.v4.into()),
+            Family::V6 => self.v6.map(IpAddr::V6),
+        }
+    }
+
+    fn families(&self) -> impl Iterator<Item = Family> + use<> {
+        let v6 = self.v6.is_some();
+        Family::BOTH.into_iter().filter(move |family| v6 || *family == Family::V4)
+    }
+
+    /// The rules that lead to the table. The kernel also looks there when it checks the way back of
+    /// a packet from the network (`rp_filter`), since it does so with the packet's destination as
+    /// source.
+    fn rules(&self, family: Family) -> Vec<String> {
+        let rule = |end: &str, local: IpAddr| {
+            let table = &self.table;
+            format!("{end} {local} lookup {table} priority {PRIORITY} protocol {PROTOCOL}")
+        };
+        self.local(family).map_or_else(Vec::new, |local| vec![rule("from", local), rule("to", local)])
+    }
+
+    /// Changes the table to the routes of the interface, where it differs.
+    fn lead(&self, family: Family, interface: &Interface) -> Result<(), RoutesError> {
+        let wanted = self.wanted(family, interface);
+        let there = routes_of(family, &self.table)?;
+        let line = |verb: &str, (device, route): &(String, Route)| {
+            let Route { destination, gateway, on_link, metric, .. } = route;
+            // A next hop of the other family needs its family's name.
+            let via = gateway.map_or_else(String::new, |gateway| match Family::of(gateway) {
+                Family::V6 if family == Family::V4 => format!("via inet6 {gateway}"),
+                _ => format!("via {gateway}"),
+            });
+            let on_link = if *on_link { "onlink" } else { "" };
+            format!(
+                "route {verb} {destination} {via} dev {device} {on_link} metric {metric} \
+                 table {} proto {PROTOCOL}\n",
+                self.table
+            )
+        };
+        let old = there.iter().filter(|route| !wanted.contains(route)).map(|route| line("delete", route));
+        let new = wanted.iter().filter(|route| !there.contains(route)).map(|route| line("append", route));
+        let commands: String = old.chain(new).collect();
+        if commands.is_empty() { Ok(()) } else { ip(family, &commands) }
+    }
+
+    /// The routes of the table, each with its device.
+    fn wanted(&self, family: Family, interface: &Interface) -> Vec<(String, Route)> {
+        let Some(local) = self.local(family) else { return Vec::new() };
+        let metric = if family == Family::V4 { 0 } else { USUAL_METRIC };
+        let route = |destination: &str| {
+            let (destination, gateway) = (destination.to_owned(), None);
+            Route { family, destination, gateway, on_link: false, metric }
+        };
+        let mut wanted = vec![(self.tun.clone(), route(&local.to_string()))];
+        let named = |route| (interface.name.clone(), route);
+        let of_family = |route: &&Route| route.family == family && !route.destination.starts_with("fe80:");
+        wanted.extend(interface.routes.iter().filter(of_family).cloned().map(named));
+        let has_default = wanted.iter().any(|(_, route)| route.destination == DEFAULT);
+        let has_address = interface.addresses.iter().any(|address| Family::of(*address) == family);
+        if interface.up && has_address && !has_default {
+            wanted.push(named(route(DEFAULT)));
+        }
+        wanted
+    }
+}
+
+/// Removes all that bears our name.
+fn clear(parameters: &Parameters) -> Result<(), RoutesError> {
+    for family in families() {
+        run("ip", &[family.option(), "rule", "flush", "protocol", PROTOCOL], "")?;
+        run("ip", &[family.option(), "route", "flush", "table", "all", "proto", PROTOCOL], "")?;
+    }
+    // The chains hold the former values, so they are the last.
+    parameters.restore()?;
+    for family in families() {
+        for chain in [INWARD, OUTWARD, FORWARD] {
+            match chain.remove(family) {
+                // Nothing was made with a program that is missing.
+                Err(CommandError::Program { .. }) if family == Family::V6 => {}
+                removed => removed?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The families that the kernel has.
+fn families() -> impl Iterator<Item = Family> {
+    let has_v6 = FilePath::new("/proc/sys/net/ipv6").exists();
+    Family::BOTH.into_iter().filter(move |family| has_v6 || *family == Family::V4)
+}
+
+/// Destination of a default route whose family no other word says.
+fn any(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "0.0.0.0/0",
+        Family::V6 => "::/0",
+    }
+}
+
+/// Runs commands of `ip`, one a line.
+fn ip(family: Family, commands: &str) -> Result<(), RoutesError> {
+    run("ip", &[family.option(), "-batch", "-"], commands)?;
+    Ok(())
+}
+
+/// What is no longer there need not be removed.
+fn gone(removed: Result<String, CommandError>) -> Result<(), CommandError> {
+    match removed {
+        Err(CommandError::Failed { reason, .. })
+            if reason.contains("No such file") || reason.contains("does not exist") =>
+        {
+            Ok(())
+        }
+        removed => removed.map(drop),
+    }
+}
+
+/// Keeps other processes away from this network namespace until the file is dropped, or the process
+/// ends.
+fn lock() -> Result<File, RoutesError> {
+    let folder = FilePath::new(LOCKS);
+    let failed = |path: &FilePath, error| RoutesError::Lock { path: path.to_owned(), error };
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(folder, error)),
+        _ => {}
+    }
+    // Threads may be in different namespaces.
+    let namespace = FilePath::new("/proc/thread-self/ns/net");
+    let number = fs::metadata(namespace).map_err(|error| failed(namespace, error))?.ino();
+    let path = folder.join(number.to_string());
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(&path).map_err(|error| failed(&path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RoutesError::Running),
+        Err(TryLockError::Error(error)) => Err(failed(&path, error)),
+    }
+}
+
+impl From<CommandError> for RoutesError {
+    fn from(error: CommandError) -> Self {
+        Self::Command(error)
+    }
+}
+
+impl From<RoutesError> for Error {
+    fn from(error: RoutesError) -> Self {
+        match error {
+            RoutesError::Running => {
+                Self::input("another `anabranch multipath` runs in this network namespace")
+                    .with_hint("stop that process")
+            }
+            RoutesError::Lock { path, error } => {
+                Self::missing(format!("cannot use {}: {error}", path.display())).with_hint(PRIVILEGES)
+            }
+            RoutesError::Name(name) => {
+                Self::input(format!("the packet filter cannot have the interface name `{name}`"))
+                    .with_hint("rename the interface: ip link set dev NAME name NEW")
+            }
+            RoutesError::Device { name, error } => {
+                let hint = match error.kind() {
+                    io::ErrorKind::PermissionDenied => PRIVILEGES,
+                    _ => "the kernel needs the module: modprobe tun",
+                };
+                Self::missing(format!("cannot make the TUN device `{name}`: {error}")).with_hint(hint)
+            }
+            RoutesError::Full => Self::missing("no addresses or routing tables are left for a path")
+                .with_hint("remove routes that cover all private addresses"),
+            RoutesError::Parameter { path, error } => {
+                Self::missing(format!("cannot set {}: {error}", path.display())).with_hint(PRIVILEGES)
+            }
+            RoutesError::Command(error) => error
+                .into_error("set up the paths", "iptable_nat ip6table_nat iptable_filter ip6table_filter"),
+        }
+    }
+}
+
+/// Protocol of our routes and rules (`ip route`, RTPROT): no routing daemon of iproute2's list has
+/// it.
+const PROTOCOL: &str = "171";
+/// Priority of our rules: before those of the host's own tables, and of VPNs.
+const PRIORITY: &str = "4710";
+/// Metric of the route that refuses packets. `ip` does not flush the largest one.
+const LAST: u32 = u32::MAX >> 1;
+/// The kernel's metric of IPv6 routes (IP6_RT_PRIO_USER).
+const USUAL_METRIC: u32 = 1024;
+/// Folder of the locks, one for each network namespace.
+const LOCKS: &str = "/run/anabranch-multipath";
+/// The firewall of the host follows it: packets of this host's own programs do not pass FORWARD.
+const FORWARD: Chain<'_> =
+    Chain { table: "filter", name: "anabranch-multipath", from: "FORWARD", place: Place::First };
+const INWARD: Chain<'_> =
+    Chain { table: "nat", name: "anabranch-multipath-in", from: "PREROUTING", place: Place::First };
+const OUTWARD: Chain<'_> =
+    Chain { table: "nat", name: "anabranch-multipath-out", from: "POSTROUTING", place: Place::First };

@@ -1,0 +1,321 @@
+//! Paths of a host with two interfaces: `interfaces` and `routes`, with the kernel as the network.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use anabranch_host::interfaces::{Interface, Watch, list};
+use anabranch_host::routes::{Path, Routes, RoutesError, RoutesOptions};
+use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::netns::{self, Broom, done, ip, name, run, text, within};
+use anabranch_wire::ip::{self as wire_ip, Header, Protocol};
+use anabranch_wire::tcp::{Flags, Segment, SeqNumber};
+use bytes::Bytes;
+
+/// A host with the interfaces `up0` and `up1`, and a server behind both. Each interface has a
+/// gateway, and the server has one address of each family.
+pub(crate) struct Homes {
+    pub(crate) host: String,
+    pub(crate) server: String,
+    _broom: Broom,
+}
+
+pub(crate) const SERVER_V4: &str = "10.8.9.9";
+pub(crate) const SERVER_V6: &str = "fd08:9::9";
+
+impl Homes {
+    /// The host does not forward, checks the way back of packets strictly, and its firewall drops
+    /// what it would forward. It has rules of its own in each table, as any host with a firewall.
+    pub(crate) fn open() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        if netns::skipped() || find_or_install("iptables", "iptables").is_none() {
+            return None;
+        }
+        let number = NEXT.fetch_add(1, Relaxed);
+        let (host, server) = (name(&format!("r{number}h")), name(&format!("r{number}s")));
+        let this = Self { _broom: Broom::new([&host, &server]), host, server };
+        for netns in [&this.host, &this.server] {
+            ip(&["netns", "add", netns]);
+            ip(&["-n", netns, "link", "set", "dev", "lo", "up"]);
+            within(netns, || {
+                set("ipv6/conf/default/accept_dad", "0");
+                // Namespaces may inherit these.
+                set("ipv4/ip_forward", "0");
+                set("ipv6/conf/all/forwarding", "0");
+                set("ipv4/conf/all/rp_filter", "1");
+            });
+        }
+        within(&this.server, || set("ipv4/conf/all/rp_filter", "0"));
+        for i in 0..2 {
+            let (near, far) = (format!("up{i}"), format!("down{i}"));
+            let link = ["link", "add", &near, "type", "veth", "peer", "name", &far, "netns", &this.server];
+            ip(&[&["-n", &this.host], &link[..]].concat());
+            for (netns, device, end) in [(&this.host, &near, 1), (&this.server, &far, 2)] {
+                for address in [format!("10.8.{i}.{end}/24"), format!("fd08:{i}::{end}/64")] {
+                    ip(&["-n", netns, "address", "add", &address, "dev", device]);
+                }
+                ip(&["-n", netns, "link", "set", "dev", device, "up"]);
+            }
+            within(&this.server, || set(&format!("ipv4/conf/{far}/rp_filter"), "0"));
+            this.default_route(i);
+        }
+        for address in [format!("{SERVER_V4}/32"), format!("{SERVER_V6}/128")] {
+            ip(&["-n", &this.server, "address", "add", &address, "dev", "lo"]);
+        }
+        for tables in ["iptables", "ip6tables"] {
+            for rule in [
+                "-P FORWARD DROP",
+                "-A FORWARD -p udp -j DROP",
+                "-t nat -A POSTROUTING -p udp -j ACCEPT",
+                "-t nat -A PREROUTING -p udp -j ACCEPT",
+            ] {
+                let words: Vec<&str> = rule.split(' ').collect();
+                done("ip", &[&["netns", "exec", &this.host, tables, "-w"], &words[..]].concat());
+            }
+        }
+        Some(this)
+    }
+
+    /// Adds the default routes of an interface, which its link loses when it goes down.
+    pub(crate) fn default_route(&self, i: usize) {
+        let (device, metric) = (format!("up{i}"), (100 + i).to_string());
+        for via in [format!("10.8.{i}.2"), format!("fd08:{i}::2")] {
+            let to = if via.contains(':') { "::/0" } else { "0.0.0.0/0" };
+            let route = ["route", "add", to, "via", &via, "dev", &device, "metric", &metric];
+            ip(&[&["-n", &self.host], &route[..]].concat());
+        }
+    }
+
+    /// All that a command may have changed, as text.
+    pub(crate) fn state(&self) -> String {
+        within(&self.host, || {
+            let show = |words: &str| {
+                let words: Vec<&str> = words.split(' ').collect();
+                let output = run(words[0], &words[1..]);
+                assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+                text(&output.stdout)
+            };
+            let shown = [
+                "ip -4 rule",
+                "ip -6 rule",
+                "ip -4 route show table all",
+                "ip -6 route show table all",
+                "ip -br link",
+                "iptables-save",
+                "ip6tables-save",
+            ];
+            // The date, and the counters of chains.
+            let steady = |line: &str| match (line.starts_with('#'), line.split_once(" [")) {
+                (true, _) => String::new(),
+                (_, Some((chain, _))) if line.starts_with(':') => format!("{chain}\n"),
+                _ => format!("{line}\n"),
+            };
+            let mut state: String = shown.map(show).concat().lines().map(steady).collect();
+            for family in ["ipv4", "ipv6"] {
+                let folder = format!("/proc/sys/net/{family}/conf");
+                let devices = fs::read_dir(&folder).expect("the kernel has it");
+                let mut devices: Vec<_> = devices.map(|entry| entry.expect("an entry").path()).collect();
+                devices.sort();
+                for device in devices {
+                    for file in ["forwarding", "force_forwarding", "rp_filter", "accept_ra"] {
+                        let value = fs::read_to_string(device.join(file)).unwrap_or_default();
+                        state += &format!("{}/{file} {}\n", device.display(), value.trim());
+                    }
+                }
+            }
+            state
+        })
+    }
+
+    fn interface(&self, name: &str) -> Interface {
+        let found = within(&self.host, || list().expect("`ip` is here"));
+        found.into_iter().find(|interface| interface.name == name).expect("it is there")
+    }
+}
+
+fn set(file: &str, value: &str) {
+    fs::write(format!("/proc/sys/net/{file}"), value).expect("root may set this");
+}
+
+/// The next SYN that the kernel sends to the device, with its source and destination.
+fn received(path: &Path) -> (IpAddr, IpAddr, Segment) {
+    let mut buffer = [0; 2000];
+    for _ in 0..2000 {
+        let Ok(len) = path.device.recv(&mut buffer) else {
+            thread::park_timeout(Duration::from_millis(1));
+            continue;
+        };
+        let (header, payload) = wire_ip::parse(&buffer[..len]).expect("the kernel's packet");
+        if header.protocol != Protocol::TCP {
+            continue;
+        }
+        let payload = Bytes::copy_from_slice(&buffer[payload]);
+        let segment = wire_ip::parse_tcp(&header, payload).expect("a segment");
+        if segment.flags.contains(Flags::SYN) {
+            return (header.src, header.dst, segment);
+        }
+    }
+    panic!("nothing arrives at {}", path.name);
+}
+
+fn send(path: &Path, from: IpAddr, to: IpAddr, segment: &Segment) {
+    let mut packet = Vec::new();
+    wire_ip::emit_tcp(&Header::new(from, to, Protocol::TCP), segment, &mut packet).expect("legal");
+    path.device.send(&packet).expect("the kernel takes it");
+}
+
+/// Our end opens a connection to the server, by hand. Returns the client's address as the server
+/// sees it.
+fn connect(homes: &Homes, path: &Path, local: IpAddr, server: &str) -> SocketAddr {
+    let server: IpAddr = server.parse().expect("an address");
+    let listener = within(&homes.server, || TcpListener::bind((server, 0)).expect("a port is free"));
+    let dst_port = listener.local_addr().expect("it is bound").port();
+    let syn = Segment {
+        src_port: 5000,
+        dst_port,
+        seq: SeqNumber(1),
+        flags: Flags::SYN,
+        window: 1000,
+        ..Segment::default()
+    };
+    send(path, local, server, &syn);
+    let (from, to, answer) = received(path);
+    assert_eq!((from, to, answer.src_port, answer.dst_port), (server, local, dst_port, 5000));
+    assert_eq!(answer.flags, Flags::SYN.with(Flags::ACK));
+    let ack = Segment { seq: SeqNumber(2), ack: answer.seq + 1, flags: Flags::ACK, ..syn };
+    send(path, local, server, &ack);
+    listener.accept().expect("the handshake is complete").1
+}
+
+#[test]
+fn packets_of_a_path_leave_through_its_interface_and_nothing_remains() {
+    let Some(homes) = Homes::open() else { return };
+    let before = homes.state();
+    within(&homes.host, || {
+        let mut routes = Routes::new(RoutesOptions { listen: vec![8080] }).expect("nobody else is here");
+        assert!(matches!(Routes::new(RoutesOptions::default()), Err(RoutesError::Running)));
+        assert!(matches!(Routes::tear_down(), Err(RoutesError::Running)));
+        let names = ["up0", "up1"];
+        let paths = names.map(|name| routes.place(&homes.interface(name)).expect("it is placed"));
+        assert_eq!(names.map(|name| homes.interface(name).up), [true; 2]);
+        // Our own devices are no interfaces.
+        assert_eq!(list().expect("`ip` is here").len(), 2);
+        for (i, path) in paths.iter().enumerate() {
+            let v6 = path.local_v6.expect("the kernel translates IPv6");
+            let seen = connect(&homes, path, path.local_v4.into(), SERVER_V4);
+            assert_eq!(seen.ip().to_string(), format!("10.8.{i}.1"));
+            let seen = connect(&homes, path, v6.into(), SERVER_V6);
+            assert_eq!(Ok(seen.ip()), format!("fd08:{i}::1").parse());
+            // A stranger reaches the port of --listen.
+            let to: SocketAddr = format!("10.8.{i}.1:8080").parse().expect("an address");
+            let patience = Duration::from_secs(5);
+            let server = homes.server.clone();
+            let stranger =
+                thread::spawn(move || within(&server, || TcpStream::connect_timeout(&to, patience)));
+            let (from, local, syn) = received(path);
+            assert_eq!((local, syn.dst_port), (IpAddr::V4(path.local_v4), 8080));
+            let answer = Segment {
+                src_port: 8080,
+                dst_port: syn.src_port,
+                ack: syn.seq + 1,
+                flags: Flags::SYN.with(Flags::ACK),
+                window: 1000,
+                ..Segment::default()
+            };
+            send(path, local, from, &answer);
+            stranger.join().expect("no panic").expect("it is connected");
+        }
+        // One path is removed, the other stays.
+        routes.remove("up0").expect("it is removed");
+        connect(&homes, &paths[1], paths[1].local_v4.into(), SERVER_V4);
+        drop(paths);
+        routes.remove("up1").expect("it is removed");
+        assert_eq!(homes.state(), before);
+    });
+    assert_eq!(homes.state(), before);
+}
+
+/// Strangers cannot use the host as a router, or reach the device of a path, although the kernel
+/// forwards for the interface.
+#[test]
+fn strangers_are_not_forwarded() {
+    let Some(homes) = Homes::open() else { return };
+    for tables in ["iptables", "ip6tables"] {
+        done("ip", &["netns", "exec", &homes.host, tables, "-w", "-P", "FORWARD", "ACCEPT"]);
+    }
+    within(&homes.host, || {
+        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let path = routes.place(&homes.interface("up0")).expect("it is placed");
+        let target = path.local_v4.to_string();
+        ip(&["-n", &homes.server, "route", "add", &target, "via", "10.8.0.1"]);
+        // A host behind up1.
+        ip(&["-n", &homes.server, "route", "add", "10.8.77.7", "via", "10.8.0.1"]);
+        ip(&["-n", &homes.host, "route", "add", "10.8.77.7", "via", "10.8.1.2"]);
+        for to in [target.as_str(), "10.8.77.7"] {
+            let to: SocketAddr = format!("{to}:80").parse().expect("an address");
+            within(&homes.server, || {
+                TcpStream::connect_timeout(&to, Duration::from_millis(200)).expect_err("it is refused")
+            });
+        }
+        let mut buffer = [0; 2000];
+        while let Ok(len) = path.device.recv(&mut buffer) {
+            let (header, _) = wire_ip::parse(&buffer[..len]).expect("the kernel's packet");
+            assert_ne!(header.protocol, Protocol::TCP, "a stranger's packet arrives");
+        }
+        let link = run("ip", &["-n", &homes.server, "-s", "-j", "link", "show", "dev", "down1"]);
+        let link: serde_json::Value = serde_json::from_slice(&link.stdout).expect("JSON");
+        let seen = run("ip", &["-n", &homes.host, "-s", "-j", "neigh", "show", "dev", "up1"]);
+        assert!(!text(&seen.stdout).contains("10.8.1.2"), "it was forwarded: {link}");
+        drop(routes);
+    });
+}
+
+#[test]
+fn a_path_follows_its_interface() {
+    let Some(homes) = Homes::open() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    within(&homes.host, || {
+        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let first = homes.interface("up0");
+        let path = routes.place(&first).expect("it is placed");
+        runtime.block_on(async {
+            let mut watch = Watch::open().expect("a socket");
+            let mut quiet = async |what: &str| {
+                let waited = tokio::time::timeout(Duration::from_millis(30), watch.changed()).await;
+                assert!(waited.is_err(), "{what}");
+            };
+            quiet("nothing has changed").await;
+            routes.refresh(&homes.interface("up0")).expect("it is as before");
+            quiet("a refresh without a change changes nothing").await;
+            ip(&["-n", &homes.host, "link", "set", "dev", "up0", "down"]);
+            watch.changed().await.expect("a change");
+            let down = homes.interface("up0");
+            assert!(!down.up && down.gateways.is_empty(), "{down:?}");
+            routes.refresh(&down).expect("no route is left");
+            ip(&["-n", &homes.host, "link", "set", "dev", "up0", "mtu", "1400", "up"]);
+            // The kernel keeps the addresses of IPv4 only.
+            ip(&["-n", &homes.host, "address", "add", "fd08:0::1/64", "dev", "up0"]);
+            homes.default_route(0);
+            watch.changed().await.expect("a change");
+            let back = homes.interface("up0");
+            assert_eq!((back.mtu, back.gateways.clone()), (1400, first.gateways.clone()));
+            routes.refresh(&back).expect("it is placed");
+        });
+        connect(&homes, &path, path.local_v4.into(), SERVER_V4);
+        connect(&homes, &path, path.local_v6.expect("IPv6").into(), SERVER_V6);
+        let mtu = run("ip", &["-j", "link", "show", "dev", &path.name]);
+        assert!(text(&mtu.stdout).contains("\"mtu\":1400"), "{}", text(&mtu.stdout));
+        // Another gateway.
+        ip(&["-n", &homes.server, "address", "add", "10.8.0.3/24", "dev", "down0"]);
+        let change = ["route", "replace", "default", "via", "10.8.0.3", "dev", "up0", "metric", "100"];
+        ip(&[&["-n", &homes.host], &change[..]].concat());
+        routes.refresh(&homes.interface("up0")).expect("it is placed");
+        let ways =
+            run("ip", &["route", "get", SERVER_V4, "from", &path.local_v4.to_string(), "iif", &path.name]);
+        assert!(text(&ways.stdout).contains("via 10.8.0.3 dev up0"), "{}", text(&ways.stdout));
+        connect(&homes, &path, path.local_v4.into(), SERVER_V4);
+        let _: Ipv4Addr = path.local_v4;
+    });
+}
