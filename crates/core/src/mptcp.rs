@@ -30,4 +30,5 @@ pub mod travel;
 pub use config::{Config, Reinjection};
 pub use connection::{Connection, Secrets, join_token};
 pub use info::{Event, Info, JoinError, PathFacts, PathId, SubflowId, SubflowInfo};
+pub use keys::token_of;
 pub use scheduler::{CustomScheduler, SchedulerKind};

@@ -28,6 +28,11 @@ impl Identity {
     }
 }
 
+/// The token of a connection whose key is `key` (RFC 8684 section 3.1).
+pub fn token_of(key: Key) -> Token {
+    Identity::new(key).token
+}
+
 /// Keys or nonces of both hosts; first that of the host whose HMAC it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ordered<T> {

@@ -188,6 +188,11 @@ impl Connection {
             self.dropped += 1;
             return;
         }
+        // The HMAC shows that the peer has our key. With an IPv6 address and timestamps, no DSS fits
+        // beside it.
+        if index == 0 && !self.confirmed {
+            self.confirm(index);
+        }
         if let Some(multipath) = self.subflows.get_mut(index).and_then(|s| s.tcp.multipath()) {
             multipath.once.push_back(MptcpOption::AddAddr(AddAddr { hmac: None, ..*add }));
         }

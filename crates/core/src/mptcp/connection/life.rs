@@ -49,6 +49,17 @@ impl Connection {
         }
     }
 
+    /// Resets a subflow whose path is lost; its unacknowledged data is sent on the others. Returns
+    /// false, and has no effect, if no other subflow works.
+    pub fn drop_subflow(&mut self, now: Instant, subflow: SubflowId) -> bool {
+        if !self.subflows.iter().any(|s| s.is_ready() && s.id != subflow) {
+            return false;
+        }
+        self.reset_subflow(subflow.index(), ResetReason::UNACCEPTABLE_PERFORMANCE);
+        self.look_after(now);
+        true
+    }
+
     /// When to call [`Connection::handle_timeout`]; may lie in the past.
     pub fn next_timeout(&self) -> Option<Instant> {
         let of = |s: &Subflow| [s.tcp.next_timeout(), s.confirm_at];
