@@ -10,6 +10,7 @@ mod ip_tcp;
 mod lowpan;
 mod mac_frame;
 mod mptcp_options;
+mod proxy;
 mod rdca_machines;
 mod rdca_wire;
 mod rpl;
@@ -48,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "embed_sense", run: embed_sense::run, max_len: 4096 },
     Target { name: "cache", run: cache::run, max_len: 4096 },
     Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
+    Target { name: "proxy", run: proxy::run, max_len: 512 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_guard", run: set_guard::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },

@@ -57,6 +57,11 @@ fn datagram() {
 }
 
 #[test]
+fn proxy() {
+    short_run("proxy", 20_000);
+}
+
+#[test]
 fn embed_cache() {
     let landmarks = short_run("embed_cache", 3_000).landmarks;
     for landmark in ["a packet held back", "a segment repeated", "an acknowledgement repeated"] {

@@ -1,5 +1,5 @@
 //! Packets of a Linux host: a box on the path that caches TCP segments of other hosts
-//! (`anabranch cache`).
+//! (`anabranch cache`), and a Multipath TCP host in user space.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -12,6 +12,7 @@ mod chains;
 pub mod commands;
 #[cfg(feature = "program")]
 pub mod interfaces;
+pub mod multipath;
 pub mod nfqueue;
 pub mod packets;
 pub mod raw;

@@ -1,0 +1,399 @@
+//! Paths: which one a connection begins on, and subflows on the others.
+//!
+//! A connection that this host opens has one subflow on each path. Further addresses of the peer
+//! are used on paths that do not reach its first address. A connection that a peer opens gets the
+//! subflows that the peer opens: it may be behind a translator of addresses.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anabranch_core::mptcp::{Connection, PathId, SubflowId, SubflowInfo};
+use anabranch_core::segment::AddressId;
+use anabranch_core::tcp::State;
+use anabranch_core::time::{Duration, Instant};
+
+use super::input::address_id;
+use super::{Entry, Flow, LEAST_MTU, Origin, Remote, Stack, Tuple};
+
+/// Addresses and properties of a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathConfig {
+    /// Source address of IPv4 packets.
+    pub v4: Option<Ipv4Addr>,
+    /// Source address of IPv6 packets.
+    pub v6: Option<Ipv6Addr>,
+    /// Longest packet in bytes.
+    pub mtu: u32,
+    /// Whether the path is used only while no other works (RFC 8684 section 3.3.8).
+    pub backup: bool,
+    /// Addresses that are announced to peers which have connected to a port of [`Stack::listen`].
+    pub announced: Vec<IpAddr>,
+}
+
+/// The state of a path for a report. Counters are those since the path was first added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathReport {
+    /// Whether packets are sent on the path.
+    pub up: bool,
+    /// Whether the path is a backup.
+    pub backup: bool,
+    /// Number of working subflows.
+    pub subflows: usize,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// TCP payload sent in bytes, with repetitions.
+    pub bytes_sent: u64,
+    /// TCP payload received in bytes, with repetitions.
+    pub bytes_received: u64,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Segments with payload that were sent, with repetitions.
+    pub segments_sent: u64,
+    /// Smoothed round-trip time over all subflows; `None` before a measurement.
+    pub rtt: Option<Duration>,
+}
+
+/// A path.
+#[derive(Debug)]
+pub(super) struct Path {
+    config: PathConfig,
+    pub(super) up: bool,
+    mtu: u32,
+    rtt: Option<Duration>,
+    /// When a packet last arrived, and when a subflow last had a time-out.
+    heard: Instant,
+    silent: Option<Instant>,
+    total: PathReport,
+}
+
+impl Path {
+    pub(super) fn address(&self, v4: bool) -> Option<IpAddr> {
+        if v4 { self.config.v4.map(IpAddr::V4) } else { self.config.v6.map(IpAddr::V6) }
+    }
+
+    pub(super) fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// Notes that the network drops packets longer than `mtu` bytes. Returns whether this is news.
+    pub(super) fn shrink(&mut self, mtu: u32) -> bool {
+        let mtu = mtu.max(LEAST_MTU);
+        let smaller = mtu < self.mtu;
+        self.mtu = self.mtu.min(mtu);
+        smaller
+    }
+
+    pub(super) fn sent(&mut self, _packet: usize, payload: usize) {
+        self.total.packets_sent += 1;
+        self.total.bytes_sent += payload as u64;
+        self.total.segments_sent += u64::from(payload > 0);
+    }
+
+    pub(super) fn received(&mut self, now: Instant, _packet: usize, payload: usize) {
+        self.heard = now;
+        self.silent = None;
+        self.total.packets_received += 1;
+        self.total.bytes_received += payload as u64;
+    }
+
+    /// Adds the counters of a subflow that is removed.
+    pub(super) fn count(&mut self, info: &SubflowInfo) {
+        self.total.retransmissions += info.tcp.retransmissions;
+    }
+
+    /// The order in which paths are tried: regular before backup, working before silent, and by
+    /// round-trip time; an unknown path is tried before a known slow one.
+    fn rank(&self) -> (bool, bool, Duration) {
+        (self.config.backup, self.silent.is_some(), self.rtt.unwrap_or_default())
+    }
+}
+
+impl Stack {
+    /// Adds a path, or changes it. Open connections get subflows on it.
+    pub fn add_path(&mut self, now: Instant, id: PathId, config: PathConfig) {
+        let path = self.paths.entry(id).or_insert_with(|| Path {
+            mtu: config.mtu,
+            config: config.clone(),
+            up: false,
+            rtt: None,
+            heard: now,
+            silent: None,
+            total: PathReport::default(),
+        });
+        path.mtu = config.mtu;
+        path.config = config;
+        path.up = true;
+        path.silent = None;
+        for slot in 0..self.slots.len() as u32 {
+            let Some(entry) = self.entry(slot) else { continue };
+            entry.tried.retain(|(path, _)| *path != id);
+            entry.uncovered = true;
+            self.touch(slot);
+        }
+    }
+
+    /// Notes that a path is lost. Its subflows are closed where others remain, and their data is
+    /// sent on the others.
+    pub fn remove_path(&mut self, id: PathId) {
+        let Some(path) = self.paths.get_mut(&id) else { return };
+        path.up = false;
+        for slot in 0..self.slots.len() as u32 {
+            let Some(entry) = self.entry(slot) else { continue };
+            entry.uncovered = true;
+            self.touch(slot);
+        }
+    }
+
+    /// The state of all paths that were ever added.
+    pub fn paths(&self) -> impl Iterator<Item = (PathId, PathReport)> {
+        let mut live: std::collections::BTreeMap<PathId, PathReport> = Default::default();
+        for entry in self.slots.iter().filter_map(|slot| slot.entry.as_ref()) {
+            for (id, flow) in (0..).zip(&entry.flows) {
+                let Some(info) = entry.connection.subflow_info(SubflowId(id)) else { continue };
+                let report = live.entry(flow.path).or_default();
+                report.retransmissions += info.tcp.retransmissions;
+                report.subflows += usize::from(info.ready && flow.alive);
+                if info.ready && flow.alive && entry.open {
+                    report.rtt = [report.rtt, info.tcp.srtt].into_iter().flatten().max();
+                }
+            }
+        }
+        self.paths.iter().map(move |(id, path)| {
+            let live = live.get(id).copied().unwrap_or_default();
+            let report = PathReport {
+                up: path.up,
+                backup: path.config.backup,
+                subflows: live.subflows,
+                retransmissions: path.total.retransmissions + live.retransmissions,
+                rtt: live.rtt.or(path.rtt),
+                ..path.total
+            };
+            (*id, report)
+        })
+    }
+
+    /// The best path to an address, without those of `but`.
+    pub(super) fn best_path(&self, remote: IpAddr, but: &[PathId]) -> Option<PathId> {
+        let usable = self
+            .paths
+            .iter()
+            .filter(|(id, path)| path.up && path.address(remote.is_ipv4()).is_some() && !but.contains(id));
+        usable.min_by_key(|(_, path)| path.rank()).map(|(id, _)| *id)
+    }
+
+    /// Updates the round-trip time of the path of a subflow whose handshake is complete.
+    pub(super) fn measure(&mut self, slot: u32, subflow: SubflowId) {
+        let Some(entry) = self.entry(slot) else { return };
+        entry.uncovered = true;
+        let Some(flow) = entry.flows.get(usize::from(subflow.0)) else { return };
+        let (path, info) = (flow.path, entry.connection.subflow_info(subflow));
+        let Some(rtt) = info.and_then(|info| info.tcp.min_rtt) else { return };
+        if let Some(path) = self.paths.get_mut(&path) {
+            path.rtt = Some(path.rtt.map_or(rtt, |known| (known * 3 + rtt) / 4));
+        }
+    }
+
+    /// Notes which subflows have had a time-out. A connection whose first SYN stays without an
+    /// answer tries another path.
+    pub(super) fn notice_timeouts(&mut self, now: Instant, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot as usize).and_then(|slot| slot.entry.as_mut()) else {
+            return;
+        };
+        let mut silent = false;
+        for (id, flow) in (0..).zip(&mut entry.flows).filter(|(_, flow)| flow.alive) {
+            let Some(info) = entry.connection.subflow_info(SubflowId(id)) else { continue };
+            if info.tcp.timeouts == flow.timeouts {
+                continue;
+            }
+            flow.timeouts = info.tcp.timeouts;
+            if let Some(path) = self.paths.get_mut(&flow.path) {
+                path.silent.get_or_insert(now);
+            }
+            silent |= id == 0 && info.tcp.state == State::SynSent;
+        }
+        if silent {
+            self.migrate(slot);
+        }
+    }
+
+    /// Moves the first subflow, whose SYN has no answer, to another path: the next SYN leaves
+    /// there. Returns false if there is no other path that was not tried.
+    pub(super) fn migrate(&mut self, slot: u32) -> bool {
+        let Some(entry) = self.entry(slot) else { return false };
+        if entry.origin != Origin::Ours || entry.flows.len() != 1 {
+            return false;
+        }
+        let (path, old) = (entry.flows[0].path, entry.flows[0].tuple);
+        entry.tried.push((path, old.remote));
+        let tried: Vec<PathId> = entry.tried.iter().map(|(path, _)| *path).collect();
+        let Some(next) = self.best_path(old.remote.ip(), &tried) else {
+            // Every path was tried: the round begins again.
+            if let Some(entry) = self.entry(slot) {
+                entry.tried.clear();
+            }
+            return false;
+        };
+        let address = self.paths.get(&next).and_then(|path| path.address(old.remote.is_ipv4()));
+        let Some(address) = address else { return false };
+        let tuple = Tuple { local: SocketAddr::new(address, old.local.port()), ..old };
+        if self.table.contains_key(&tuple) || self.waiting.contains_key(&tuple) {
+            return false;
+        }
+        self.table.remove(&old);
+        self.table.insert(tuple, (slot, SubflowId(0)));
+        if let Some(flow) = self.entry(slot).and_then(|entry| entry.flows.first_mut()) {
+            (flow.path, flow.tuple) = (next, tuple);
+        }
+        true
+    }
+
+    /// As [`Stack::migrate`], but the SYN leaves at once: the network has refused the last one.
+    pub(super) fn reopen(&mut self, now: Instant, slot: u32) -> bool {
+        if !self.migrate(slot) {
+            return false;
+        }
+        let Some(Flow { path, tuple, .. }) = self.entry(slot).and_then(|entry| entry.flows.first()) else {
+            return false;
+        };
+        let (path, tuple) = (*path, *tuple);
+        let (config, secrets) = (self.config_on(path, tuple.remote.ip()), self.secrets(now, tuple));
+        let ports = (tuple.local.port(), tuple.remote.port());
+        let Some(entry) = self.entry(slot) else { return false };
+        // Data that was written too early stays where it is, and waits for the timer.
+        if entry.connection.info().buffered == 0 {
+            let old = entry.connection.token();
+            *entry.connection = Connection::connect(now, config, path, ports, secrets);
+            entry.flows[0].timeouts = 0;
+            let token = entry.connection.token();
+            self.tokens.remove(&old);
+            self.tokens.insert(token, slot);
+        }
+        true
+    }
+
+    /// Notes that a subflow is closed; its path needs another.
+    pub(super) fn lose(&mut self, now: Instant, slot: u32, subflow: SubflowId) {
+        let Some(entry) = self.entry(slot) else { return };
+        let Some(flow) = entry.flows.get_mut(usize::from(subflow.0)) else { return };
+        flow.alive = false;
+        let tuple = flow.tuple;
+        entry.uncovered = true;
+        entry.recover_at.get_or_insert(now + RECOVERY);
+        let waits =
+            entry.connection.subflow_info(subflow).is_some_and(|info| info.tcp.state == State::TimeWait);
+        if !waits && self.table.get(&tuple) == Some(&(slot, subflow)) {
+            self.table.remove(&tuple);
+        }
+    }
+
+    /// Learns another address of the peer.
+    pub(super) fn learn(&mut self, slot: u32, id: u8, address: IpAddr, port: Option<u16>) {
+        let Some(entry) = self.entry(slot) else { return };
+        let first = entry.flows[0].tuple.remote;
+        let address = SocketAddr::new(address, port.unwrap_or(first.port()));
+        if entry.origin != Origin::Ours || !super::is_remote(address) {
+            return;
+        }
+        entry.remotes.retain(|remote| remote.id != id);
+        if entry.remotes.len() < MOST_REMOTES && address != first {
+            entry.remotes.push(Remote { id, address });
+            entry.uncovered = true;
+        }
+    }
+
+    /// Gives each path that is up a subflow, and closes those on lost paths.
+    pub(super) fn cover(&mut self, now: Instant, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot as usize).and_then(|slot| slot.entry.as_mut()) else {
+            return;
+        };
+        if !entry.uncovered || entry.closed.is_some() {
+            return;
+        }
+        let Some(entry) = self.drop_lost(now, slot) else { return };
+        if !entry.open || !entry.connection.can_join() {
+            return;
+        }
+        entry.uncovered = false;
+        if entry.origin == Origin::Theirs {
+            return self.announce(now, slot);
+        }
+        let mut remotes: Vec<SocketAddr> = entry.remotes.iter().map(|remote| remote.address).collect();
+        if entry.connection.joins_here() {
+            remotes.insert(0, entry.flows[0].tuple.remote);
+        }
+        let bare =
+            |entry: &Entry, path: PathId| !entry.flows.iter().any(|flow| flow.alive && flow.path == path);
+        let paths: Vec<PathId> = self.paths.iter().filter(|(_, path)| path.up).map(|(id, _)| *id).collect();
+        for path in paths {
+            let Some(entry) = self.entry(slot) else { return };
+            if !bare(entry, path) {
+                continue;
+            }
+            let fresh = |remote: &&SocketAddr| !entry.tried.contains(&(path, **remote));
+            let Some(remote) = remotes.iter().find(fresh).copied() else { continue };
+            entry.tried.push((path, remote));
+            self.join(now, slot, path, remote);
+        }
+    }
+
+    fn join(&mut self, now: Instant, slot: u32, path: PathId, remote: SocketAddr) {
+        let Some(tuple) = self.tuple(path, remote) else { return };
+        let (secrets, config) = (self.secrets(now, tuple), self.config_on(path, remote.ip()));
+        let backup = self.paths.get(&path).is_some_and(|path| path.config.backup);
+        let Some(entry) = self.entry(slot) else { return };
+        let ports = (tuple.local.port(), remote.port());
+        let from = (path, address_id(entry, path));
+        let Ok(id) = entry.connection.join(now, from, ports, Some(config.tcp), secrets) else { return };
+        if backup {
+            entry.connection.set_backup(id, true);
+        }
+        entry.flows.push(Flow::new(path, tuple));
+        self.table.insert(tuple, (slot, id));
+        self.touch(slot);
+    }
+
+    /// Announces the addresses of the other paths to a peer that has connected.
+    fn announce(&mut self, now: Instant, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot as usize).and_then(|slot| slot.entry.as_mut()) else {
+            return;
+        };
+        let v4 = entry.flows[0].tuple.remote.is_ipv4();
+        for (id, path) in self.paths.iter().filter(|(_, path)| path.up) {
+            let reached = entry.flows.iter().any(|flow| flow.alive && flow.path == *id);
+            let address = path.config.announced.iter().find(|address| address.is_ipv4() == v4);
+            let number = address_id(entry, *id);
+            if let (false, Some(address)) =
+                (reached || entry.tried.iter().any(|(path, _)| path == id), address)
+            {
+                entry.tried.push((*id, SocketAddr::new(*address, 0)));
+                entry.connection.add_address(now, number, *address, None);
+            }
+        }
+    }
+
+    /// Closes the subflows of lost paths if a working path has another. Returns the connection.
+    fn drop_lost(&mut self, now: Instant, slot: u32) -> Option<&mut Entry> {
+        let entry = self.slots.get_mut(slot as usize)?.entry.as_mut()?;
+        let up = |flow: &Flow| self.paths.get(&flow.path).is_some_and(|path| path.up);
+        let ready = |id: usize| entry.connection.subflow_info(SubflowId(id as u16)).is_some_and(|i| i.ready);
+        let works =
+            (0..entry.flows.len()).any(|id| entry.flows[id].alive && up(&entry.flows[id]) && ready(id));
+        if works {
+            let gone: Vec<usize> = (0..entry.flows.len())
+                .filter(|id| entry.flows[*id].alive && !up(&entry.flows[*id]))
+                .collect();
+            for id in gone {
+                let AddressId(number) = address_id(entry, entry.flows[id].path);
+                entry.connection.drop_subflow(now, SubflowId(id as u16));
+                entry.connection.remove_address(AddressId(number));
+            }
+        }
+        self.entry(slot)
+    }
+}
+
+/// Time after which joins that were refused are tried again.
+const RECOVERY: Duration = Duration::from_secs(30);
+/// Addresses of a peer that are kept.
+const MOST_REMOTES: usize = 8;

@@ -1,0 +1,352 @@
+//! Two stacks in memory, with paths that delay, lose, reorder and fail.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::Ipv4Addr;
+
+use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
+use anabranch_core::mptcp::{CustomScheduler, SchedulerKind};
+use anabranch_testkit::prng::Prng;
+
+use super::*;
+
+const PORT: u16 = 443;
+
+/// Two hosts, a client and a server, and paths between them.
+struct World {
+    hosts: [Stack; 2],
+    now: Instant,
+    /// Packets under way: when they arrive, a number that keeps their order, host, path, packet.
+    air: BinaryHeap<Reverse<(Instant, u64, usize, u16, Vec<u8>)>>,
+    number: u64,
+    random: Prng,
+    /// Delay of each path in milliseconds.
+    delays: Vec<u64>,
+    /// Percentage of packets that each path loses.
+    losses: Vec<u64>,
+    /// Percentage of packets that are late.
+    late: u64,
+    accepted: Vec<ConnId>,
+    /// Bytes of packets that arrived on each path.
+    carried: Vec<usize>,
+}
+
+fn address(host: usize, path: usize, v6: bool) -> IpAddr {
+    let (path, host) = (path as u8, host as u8 + 1);
+    match v6 {
+        false => IpAddr::from([10, 0, path, host]),
+        true => IpAddr::from([0xfd00, 0, 0, path.into(), 0, 0, 0, host.into()]),
+    }
+}
+
+fn path_config(host: usize, path: usize) -> PathConfig {
+    let (IpAddr::V4(v4), IpAddr::V6(v6)) = (address(host, path, false), address(host, path, true)) else {
+        unreachable!("as asked for")
+    };
+    let announced = vec![address(host, path, false), address(host, path, true)];
+    PathConfig { v4: Some(v4), v6: Some(v6), mtu: 1500, backup: false, announced }
+}
+
+impl World {
+    fn new(seed: u64, delays: &[u64], scheduler: SchedulerKind) -> Self {
+        let host = |host: usize| {
+            let mut options = Options::new([host as u8 + 1; 32]);
+            options.config.scheduler = scheduler;
+            let mut stack = Stack::new(options);
+            (0..delays.len())
+                .for_each(|path| stack.add_path(Instant::ZERO, PathId(path as u16), path_config(host, path)));
+            stack
+        };
+        let mut hosts = [host(0), host(1)];
+        hosts[1].listen(PORT);
+        let paths = delays.len();
+        Self {
+            hosts,
+            now: Instant::ZERO,
+            air: BinaryHeap::new(),
+            number: 0,
+            random: Prng::new(seed),
+            delays: delays.to_vec(),
+            losses: vec![0; paths],
+            late: 0,
+            accepted: Vec::new(),
+            carried: vec![0; paths],
+        }
+    }
+
+    fn connect(&mut self, v6: bool) -> ConnId {
+        self.hosts[0].connect(self.now, SocketAddr::new(address(1, 0, v6), PORT)).unwrap()
+    }
+
+    /// Puts what both hosts send into the air.
+    fn flush(&mut self) {
+        let mut packet = Vec::new();
+        for host in 0..2 {
+            while let Some(PathId(path)) = self.hosts[host].poll_transmit(self.now, &mut packet) {
+                let at = usize::from(path);
+                if self.random.chance(self.losses[at]) {
+                    continue;
+                }
+                let late = if self.random.chance(self.late) { 5 } else { 0 };
+                self.number += 1;
+                let arrival = self.now + Duration::from_millis(self.delays[at] + late);
+                self.air.push(Reverse((arrival, self.number, 1 - host, path, packet.clone())));
+            }
+            while let Some(event) = self.hosts[host].poll_event() {
+                if let StackEvent::Accepted { id, port, .. } = event {
+                    assert_eq!((host, port), (1, PORT));
+                    self.accepted.push(id);
+                }
+            }
+        }
+    }
+
+    /// Goes on to the next event; returns false if there is none before `until`.
+    fn step(&mut self, until: Instant) -> bool {
+        self.flush();
+        let timers = self.hosts.iter().filter_map(Stack::next_timeout).min();
+        let arrival = self.air.peek().map(|Reverse((at, ..))| *at);
+        let Some(next) = [timers, arrival].into_iter().flatten().min() else { return false };
+        if next > until {
+            self.now = until;
+            return false;
+        }
+        self.now = self.now.max(next);
+        for host in &mut self.hosts {
+            host.handle_timeout(self.now);
+        }
+        while let Some(Reverse((at, ..))) = self.air.peek()
+            && *at <= self.now
+        {
+            let Some(Reverse((_, _, host, path, packet))) = self.air.pop() else { break };
+            self.carried[usize::from(path)] += packet.len();
+            // The server has the addresses of its paths, so each path leads to all of them.
+            self.hosts[host].handle_packet(self.now, PathId(path), &packet);
+        }
+        self.flush();
+        true
+    }
+
+    fn run(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.step(until) {}
+    }
+
+    /// Sends `data` from one host to the other until all has arrived, and calls `deed` before each
+    /// step with the bytes that have arrived. Returns the time it took.
+    fn transfer(
+        &mut self,
+        (from, sender): (usize, ConnId),
+        receiver: ConnId,
+        data: &[u8],
+        mut deed: impl FnMut(&mut Self, usize),
+    ) -> Duration {
+        let begin = self.now;
+        let mut rest = Bytes::copy_from_slice(data);
+        let mut got = Vec::new();
+        while got.len() < data.len() {
+            deed(self, got.len());
+            let now = self.now;
+            while !rest.is_empty() && self.hosts[from].write(now, sender, &mut rest).unwrap() > 0 {}
+            while let Read::Data(piece) = self.hosts[1 - from].read(now, receiver, usize::MAX) {
+                got.extend_from_slice(&piece);
+            }
+            assert!(self.step(begin + Duration::from_secs(100)), "{} of {}", got.len(), data.len());
+        }
+        assert!(got == data, "other bytes");
+        self.now.saturating_since(begin)
+    }
+
+    /// Opens a connection and waits until all paths have a subflow.
+    fn open(&mut self, v6: bool) -> (ConnId, ConnId) {
+        let client = self.connect(v6);
+        let until = self.now + Duration::from_secs(5);
+        while self.accepted.is_empty() || self.subflows() < self.delays.len() {
+            assert!(self.step(until), "{} subflows", self.subflows());
+        }
+        (client, self.accepted.pop().unwrap())
+    }
+
+    /// Working subflows of the client.
+    fn subflows(&self) -> usize {
+        self.hosts[0].paths().map(|(_, report)| report.subflows).sum()
+    }
+}
+
+fn contents(len: usize) -> Vec<u8> {
+    Prng::new(len as u64).octets(len)
+}
+
+#[test]
+fn all_paths_carry_data_both_ways_under_loss_and_reordering() {
+    for (seed, scheduler) in [
+        SchedulerKind::FastestRtt,
+        SchedulerKind::Predictive,
+        SchedulerKind::RoundRobin,
+        SchedulerKind::Redundant,
+        SchedulerKind::Blest,
+        SchedulerKind::Daps,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut world = World::new(seed as u64, &[5, 10, 20], scheduler);
+        let (client, server) = world.open(seed % 2 == 1);
+        (world.losses, world.late) = (vec![1; 3], 2);
+        let data = contents(1_000_000);
+        world.transfer((0, client), server, &data, |_, _| {});
+        world.transfer((1, server), client, &data, |_, _| {});
+        assert!(world.carried.iter().all(|octets| *octets > 50_000), "{scheduler:?} {:?}", world.carried);
+    }
+}
+
+#[test]
+fn a_lost_path_is_left_at_once_and_used_again_when_it_returns() {
+    let mut world = World::new(1, &[5, 5], SchedulerKind::RoundRobin);
+    let (client, server) = world.open(false);
+    let data = contents(12_000_000);
+    let (mut longest, mut last, mut at, mut before) = (Duration::ZERO, world.now, 0, 0);
+    world.transfer((0, client), server, &data, |world, got| {
+        if got > at {
+            (longest, last, at) = (longest.max(world.now.saturating_since(last)), world.now, got);
+        }
+        if got > 1_000_000 && before == 0 {
+            before = world.carried[0];
+            world.losses[0] = 100;
+            world.hosts[0].remove_path(PathId(0));
+        }
+        if got > 2_500_000 && world.losses[0] == 100 {
+            assert!(world.carried[0] < before + 100_000);
+            before = world.carried[0];
+            world.losses[0] = 0;
+            world.hosts[0].add_path(world.now, PathId(0), path_config(0, 0));
+        }
+    });
+    assert!(longest <= Duration::from_millis(60), "{longest}");
+    assert!(world.carried[0] > before + 300_000, "{:?}", world.carried);
+}
+
+/// The SYN is lost, so the connection begins on the other path.
+#[test]
+fn a_connection_begins_on_the_path_that_answers() {
+    let mut world = World::new(1, &[5, 5], SchedulerKind::FastestRtt);
+    world.losses[0] = 100;
+    let client = world.connect(false);
+    world.run(Duration::from_millis(1100));
+    assert_eq!(world.hosts[0].status(client), Status::Open);
+    // The next connection begins there at once.
+    let client = world.connect(false);
+    world.run(Duration::from_millis(11));
+    assert_eq!(world.hosts[0].status(client), Status::Open);
+}
+
+#[test]
+fn thousands_of_connections_in_turn_leave_no_state() {
+    let mut world = World::new(1, &[1, 2], SchedulerKind::FastestRtt);
+    for i in 0..3000 {
+        let client = world.connect(i % 2 == 1);
+        while world.accepted.is_empty() {
+            assert!(world.step(Instant::FAR_FUTURE));
+        }
+        let server = world.accepted.pop().unwrap();
+        world.transfer((0, client), server, b"request", |_, _| {});
+        world.transfer((1, server), client, b"answer", |_, _| {});
+        let now = world.now;
+        // Either end may be the first.
+        let ends = if i % 3 == 0 { [(1, server), (0, client)] } else { [(0, client), (1, server)] };
+        for (host, id) in ends {
+            world.hosts[host].close(now, id);
+            world.run(Duration::from_millis(5));
+            assert_eq!(
+                world.hosts[1 - host].read(world.now, ends[usize::from(ends[0].0 == host)].1, 1),
+                Read::End
+            );
+        }
+        for (host, id) in ends {
+            world.hosts[host].release(world.now, id);
+        }
+        world.run(Duration::from_millis(10));
+        assert!(world.hosts.iter().all(Stack::is_empty), "connection {i}");
+    }
+    assert!(world.hosts.iter().any(|host| host.waiting() > 0));
+    world.run(Duration::from_secs(61));
+    for host in &world.hosts {
+        assert_eq!((host.waiting(), host.table.len(), host.tokens.len(), host.half_open), (0, 0, 0, 0));
+        assert!(host.timers.len() < 3000 && host.memory == 1 << 30);
+    }
+}
+
+#[test]
+fn strangers_are_reset_and_aborts_reach_the_peer() {
+    let mut world = World::new(1, &[5, 5], SchedulerKind::FastestRtt);
+    let refused = world.hosts[0].connect(world.now, SocketAddr::new(address(1, 0, false), 80)).unwrap();
+    world.run(Duration::from_millis(50));
+    assert_eq!(world.hosts[0].status(refused), Status::Closed(CloseReason::Refused));
+    assert_eq!(world.hosts[1].counters().refused, 1);
+    let (client, server) = world.open(false);
+    world.hosts[0].abort(world.now, client);
+    world.run(Duration::from_millis(50));
+    assert_eq!(world.hosts[1].status(server), Status::Closed(CloseReason::Reset));
+    world.hosts[0].release(world.now, refused);
+    world.hosts[1].release(world.now, server);
+    world.run(Duration::from_millis(50));
+    assert!(world.hosts.iter().all(Stack::is_empty));
+}
+
+/// The kernel says that nothing leads there.
+#[test]
+fn icmp_moves_an_attempt_to_the_next_path_and_ends_it_after_the_last() {
+    let mut world = World::new(1, &[5, 5], SchedulerKind::FastestRtt);
+    let client = world.connect(false);
+    let mut packet = Vec::new();
+    let mut sent = world.hosts[0].poll_transmit(world.now, &mut packet);
+    for (path, status) in [(0, Status::Opening), (1, Status::Closed(CloseReason::Aborted))] {
+        assert_eq!(sent, Some(PathId(path)));
+        let (header, _) = ip::parse(&packet).unwrap();
+        let body = [&[3, 1, 0, 0, 0, 0, 0, 0][..], &packet[..28]].concat();
+        let mut answer = Vec::new();
+        ip::emit(&Header::new(header.dst, header.src, Protocol::ICMP), &body, &mut answer).unwrap();
+        world.hosts[0].handle_packet(world.now, PathId(path), &answer);
+        sent = world.hosts[0].poll_transmit(world.now, &mut packet);
+        assert_eq!(world.hosts[0].status(client), status, "after path {path}");
+    }
+}
+
+/// Sends everything on the last subflow.
+#[derive(Debug)]
+struct Last;
+
+impl Scheduler for Last {
+    fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick {
+        match paths.last() {
+            Some(path) if demand.unsent > 0 && path.takes(demand.unsent) => {
+                Pick::Send { index: path.index, skip: 0 }
+            }
+            _ => Pick::Wait,
+        }
+    }
+}
+
+#[test]
+fn a_user_s_own_scheduler_decides() {
+    let scheduler = SchedulerKind::Custom(CustomScheduler::new("last", |()| Box::new(Last)));
+    let mut world = World::new(1, &[5, 5], scheduler);
+    let (client, server) = world.open(false);
+    let data = contents(500_000);
+    world.transfer((0, client), server, &data, |_, _| {});
+    assert!(world.carried[1] > 500_000 && world.carried[0] < 50_000, "{:?}", world.carried);
+}
+
+#[test]
+fn only_addresses_of_other_hosts_are_destinations() {
+    let mut world = World::new(1, &[5], SchedulerKind::FastestRtt);
+    for text in
+        ["127.0.0.1:80", "[::1]:80", "0.0.0.0:80", "224.0.0.1:80", "10.0.0.2:0", "[::ffff:10.0.0.2]:80"]
+    {
+        let refused = world.hosts[0].connect(Instant::ZERO, text.parse().unwrap());
+        assert_eq!(refused, Err(ConnectError::Destination), "{text}");
+    }
+    world.hosts[0].remove_path(PathId(0));
+    let remote = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 2), 80));
+    assert_eq!(world.hosts[0].connect(Instant::ZERO, remote), Err(ConnectError::NoPath));
+}
