@@ -1,5 +1,5 @@
 //! Packets of a Linux host: a box on the path that caches TCP segments of other hosts
-//! (`anabranch cache`), and a Multipath TCP host in user space.
+//! (`anabranch cache`), and a Multipath TCP host in user space (`anabranch multipath`).
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]

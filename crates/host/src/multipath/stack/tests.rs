@@ -12,12 +12,14 @@ use super::*;
 
 const PORT: u16 = 443;
 
+/// A packet under way: when it arrives, a number that keeps the order, host, path, packet.
+type Flying = (Instant, u64, usize, u16, Vec<u8>);
+
 /// Two hosts, a client and a server, and paths between them.
 struct World {
     hosts: [Stack; 2],
     now: Instant,
-    /// Packets under way: when they arrive, a number that keeps their order, host, path, packet.
-    air: BinaryHeap<Reverse<(Instant, u64, usize, u16, Vec<u8>)>>,
+    air: BinaryHeap<Reverse<Flying>>,
     number: u64,
     random: Prng,
     /// Delay of each path in milliseconds.

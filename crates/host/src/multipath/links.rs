@@ -1,0 +1,186 @@
+//! The interfaces that are paths: which ones, and what follows from their changes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anabranch_core::mptcp::PathId;
+use anabranch_deploy::error::Error;
+use anabranch_deploy::log::Entry;
+use tokio::time::{sleep, timeout};
+
+use super::engine::Engine;
+use super::stack::PathConfig;
+use crate::interfaces::{self, Interface, Watch};
+use crate::routes::{Routes, RoutesOptions};
+
+/// The interfaces in use. Dropping this removes their devices, routes and rules.
+pub(super) struct Links<'a> {
+    engine: Rc<Engine>,
+    /// Names of all interfaces that were ever in use.
+    names: &'a RefCell<BTreeMap<PathId, String>>,
+    /// Names of the interfaces to use; empty for all.
+    chosen: Vec<String>,
+    backup: &'a [String],
+    state: RefCell<State>,
+}
+
+struct State {
+    routes: Routes,
+    watch: Option<Watch>,
+    /// By name.
+    links: BTreeMap<String, Link>,
+}
+
+struct Link {
+    id: PathId,
+    interface: Interface,
+    /// Addresses of the host behind the path's device.
+    local: (Ipv4Addr, Option<Ipv6Addr>),
+}
+
+impl<'a> Links<'a> {
+    /// Makes a path of each interface that is up.
+    pub(super) fn open(
+        engine: Rc<Engine>,
+        names: &'a RefCell<BTreeMap<PathId, String>>,
+        interfaces: &'a [String],
+        backup: &'a [String],
+        listen: Vec<u16>,
+    ) -> Result<Self, Error> {
+        // First, so that no change is missed.
+        let watch = Watch::open().map_err(|e| Error::missing(format!("cannot watch interfaces: {e}")))?;
+        let routes = Routes::new(RoutesOptions { listen })?;
+        // A backup may be named without the others.
+        let chosen = match interfaces {
+            [] => Vec::new(),
+            named => named.iter().chain(backup).cloned().collect(),
+        };
+        let state = RefCell::new(State { routes, watch: Some(watch), links: BTreeMap::new() });
+        let this = Self { engine, names, chosen, backup, state };
+        let there = interfaces::list().map_err(|error| error.into_error("list interfaces", ""))?;
+        for name in this.chosen.iter().chain(backup) {
+            if !there.iter().any(|interface| interface.name == *name) {
+                Entry::warning(
+                    "missing",
+                    format!("there is no interface {name}; it is used when it appears"),
+                )
+                .write();
+            }
+        }
+        this.apply(there)?;
+        if this.state.borrow().links.is_empty() {
+            Entry::warning("no interface", "no interface is up and has an address").write();
+        }
+        Ok(this)
+    }
+
+    /// Follows the changes of interfaces, forever.
+    pub(super) async fn follow(&self) -> Error {
+        let watch = self.state.borrow_mut().watch.take();
+        let Some(mut watch) = watch else { return std::future::pending().await };
+        loop {
+            if let Err(error) = watch.changed().await {
+                return Error::job(format!("the kernel reports no changes of interfaces: {error}"));
+            }
+            loop {
+                // A name that is gone or a program that fails may be a matter of time.
+                match interfaces::list() {
+                    Ok(there) => match self.apply(there) {
+                        Ok(()) => break,
+                        Err(error) => Entry::warning("interface", error.to_string()).write(),
+                    },
+                    Err(error) => {
+                        let error = error.into_error("list interfaces", "");
+                        Entry::warning("interface", error.to_string()).write();
+                    }
+                }
+                sleep(RETRY).await;
+            }
+            // Changes come in groups.
+            let _ = timeout(GROUP, std::future::pending::<()>()).await;
+        }
+    }
+
+    /// Makes the paths those of these interfaces.
+    fn apply(&self, there: Vec<Interface>) -> Result<(), Error> {
+        let mut state = self.state.borrow_mut();
+        let State { routes, links, .. } = &mut *state;
+        let there: BTreeMap<String, Interface> = there
+            .into_iter()
+            .filter(|interface| self.chosen.is_empty() || self.chosen.contains(&interface.name))
+            .map(|interface| (interface.name.clone(), interface))
+            .collect();
+        // Losses first: what takes long follows.
+        for link in links.values_mut() {
+            let usable = there.get(&link.interface.name).is_some_and(is_usable);
+            if !usable && is_usable(&link.interface) {
+                self.engine.suspend(link.id);
+                link.interface.up = false;
+                Entry::info("lost", format!("{} is lost", link.interface.name)).write();
+            }
+        }
+        let gone: Vec<String> = links.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
+        for name in gone {
+            if let Some(link) = links.remove(&name) {
+                self.engine.detach(link.id);
+                routes.remove(&name)?;
+            }
+        }
+        for (name, interface) in there.into_iter().filter(|(_, interface)| is_usable(interface)) {
+            match links.get_mut(&name) {
+                Some(link) if link.interface == interface => {}
+                Some(link) => {
+                    routes.refresh(&interface)?;
+                    if !link.interface.up {
+                        Entry::info("returned", format!("{name} has returned")).write();
+                    }
+                    link.interface = interface;
+                    self.engine.change(link.id, self.config(link));
+                }
+                None => {
+                    let link = self.place(routes, interface)?;
+                    links.insert(name, link);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the path of an interface.
+    fn place(&self, routes: &mut Routes, interface: Interface) -> Result<Link, Error> {
+        let path = routes.place(&interface)?;
+        let mut names = self.names.borrow_mut();
+        let known = names.iter().find(|(_, name)| **name == interface.name).map(|(id, _)| *id);
+        let id = known.unwrap_or(PathId(names.len() as u16));
+        names.insert(id, interface.name.clone());
+        let link = Link { id, interface, local: (path.local_v4, path.local_v6) };
+        let attached = self.engine.attach(id, path.device, self.config(&link));
+        attached.map_err(|error| Error::missing(format!("cannot wait for {}: {error}", path.name)))?;
+        Entry::info("path", format!("using {} through {}", link.interface.name, path.name)).write();
+        Ok(link)
+    }
+
+    fn config(&self, Link { interface, local, .. }: &Link) -> PathConfig {
+        let has = |v4| interface.addresses.iter().any(|address| address.is_ipv4() == v4);
+        PathConfig {
+            v4: has(true).then_some(local.0),
+            v6: local.1.filter(|_| has(false)),
+            mtu: interface.mtu,
+            backup: self.backup.contains(&interface.name),
+            announced: interface.addresses.clone(),
+        }
+    }
+}
+
+/// Whether packets can leave by an interface.
+fn is_usable(interface: &Interface) -> bool {
+    interface.up && !interface.addresses.is_empty()
+}
+
+/// Time between attempts to follow a change.
+const RETRY: Duration = Duration::from_millis(500);
+/// Time in which further changes are expected.
+const GROUP: Duration = Duration::from_millis(20);

@@ -1,0 +1,287 @@
+//! Connections of local programs: the dialogues of the proxies, and the bytes between a kernel's
+//! socket and a connection of the stack.
+
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use anabranch_core::tcp::CloseReason;
+use bytes::Bytes;
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::task::spawn_local;
+use tokio::time::{sleep, timeout};
+
+use super::engine::{Engine, OpenError, Stream};
+use super::proxy::{
+    HttpError, LONGEST_HEAD, Parsed, Reply, SOCKS_METHOD, Target, connect_request, socks_greeting,
+    socks_request,
+};
+use super::stack::ConnectError;
+
+/// What a listening socket of this host does with its clients.
+#[derive(Clone, Debug)]
+pub(super) enum Service {
+    /// The client is asked by SOCKS.
+    Socks,
+    /// The client is asked by HTTP.
+    Connect,
+    /// All clients have this destination.
+    Forward(Target),
+}
+
+impl Service {
+    /// What the log calls it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Socks => "SOCKS".to_owned(),
+            Self::Connect => "HTTP CONNECT".to_owned(),
+            Self::Forward(target) => format!("forwards to {target}"),
+        }
+    }
+}
+
+/// Serves the clients of a listener, forever.
+pub(super) async fn serve(engine: Rc<Engine>, listener: TcpListener, service: Service) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => {
+                let (engine, service) = (Rc::clone(&engine), service.clone());
+                spawn_local(async move { serve_client(&engine, &client, &service).await });
+            }
+            // For example when the process has no descriptors left.
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Passes a connection that a peer has opened to a local server.
+pub(super) async fn pass(stream: Stream, target: Target) {
+    let connected = async {
+        for address in resolve(&target).await {
+            if let Ok(server) = TcpStream::connect(address).await {
+                return Some(server);
+            }
+        }
+        None
+    };
+    if let Ok(Some(server)) = timeout(OPENING, connected).await {
+        relay(&server, stream).await;
+    }
+}
+
+async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service) {
+    let _ = client.set_nodelay(true);
+    let asked = match service {
+        Service::Forward(target) => Some((target.clone(), Vec::new())),
+        Service::Socks => timeout(DIALOGUE, ask_socks(client)).await.ok().flatten(),
+        Service::Connect => timeout(DIALOGUE, ask_http(client)).await.ok().flatten(),
+    };
+    let Some((target, first)) = asked else { return };
+    let opened = open(engine, &target).await;
+    let reply = opened.as_ref().map_or_else(|reply| *reply, |_| Reply::Succeeded);
+    let answered = match service {
+        Service::Socks => say(client, &reply.encode()).await,
+        Service::Connect => say(client, reply.http().as_bytes()).await,
+        Service::Forward(_) => Some(()),
+    };
+    match (opened, answered) {
+        // The send buffer of a new connection has room for what followed the request.
+        (Ok(stream), Some(())) if first.is_empty() || stream.write(Bytes::from(first)).is_ok() => {
+            relay(client, stream).await;
+        }
+        // The client of a forward learns of the failure by a reset.
+        (Err(_), _) if matches!(service, Service::Forward(_)) => reset(client),
+        _ => {}
+    }
+}
+
+/// Opens a connection to the first address of a destination that answers.
+async fn open(engine: &Rc<Engine>, target: &Target) -> Result<Stream, Reply> {
+    let connecting = async {
+        let mut reply = Reply::HostUnreachable;
+        for address in resolve(target).await {
+            match timeout(ATTEMPT, engine.connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => reply = reply_to(error),
+                Err(_) => reply = Reply::HostUnreachable,
+            }
+        }
+        Err(reply)
+    };
+    timeout(OPENING, connecting).await.unwrap_or(Err(Reply::HostUnreachable))
+}
+
+fn reply_to(error: OpenError) -> Reply {
+    match error {
+        OpenError::Refused(ConnectError::NoPath) => Reply::NetworkUnreachable,
+        OpenError::Refused(ConnectError::Destination) => Reply::HostUnreachable,
+        OpenError::Refused(ConnectError::TooMany) => Reply::Failure,
+        OpenError::Closed(CloseReason::Refused | CloseReason::Reset) => Reply::Refused,
+        OpenError::Closed(_) => Reply::HostUnreachable,
+    }
+}
+
+async fn resolve(target: &Target) -> Vec<SocketAddr> {
+    match target {
+        Target::Address(address) => vec![*address],
+        Target::Name(name, port) => {
+            lookup_host((name.as_str(), *port)).await.map(Iterator::collect).unwrap_or_default()
+        }
+    }
+}
+
+/// The destination that a client of SOCKS requests, and bytes that follow its request.
+async fn ask_socks(client: &TcpStream) -> Option<(Target, Vec<u8>)> {
+    let mut said = Vec::new();
+    let mut greeted = false;
+    loop {
+        let (refused, next) = if greeted {
+            match socks_request(&said) {
+                Ok(Parsed::Done(target, len)) => return Some((target, said.split_off(len))),
+                Ok(Parsed::More) => (None, None),
+                Err(error) => (Some(error), None),
+            }
+        } else {
+            match socks_greeting(&said) {
+                Ok(Parsed::Done((), len)) => (None, Some(len)),
+                Ok(Parsed::More) => (None, None),
+                Err(error) => (Some(error), None),
+            }
+        };
+        if let Some(error) = refused {
+            say(client, &error.answer()).await;
+            return None;
+        }
+        if let Some(len) = next {
+            said.drain(..len);
+            greeted = true;
+            say(client, &SOCKS_METHOD).await?;
+        } else {
+            hear(client, &mut said).await?;
+        }
+    }
+}
+
+/// The destination that a client of HTTP requests, and bytes that follow its request.
+async fn ask_http(client: &TcpStream) -> Option<(Target, Vec<u8>)> {
+    let mut said = Vec::new();
+    loop {
+        match connect_request(&said) {
+            Ok(Parsed::Done(target, len)) => return Some((target, said.split_off(len))),
+            Ok(Parsed::More) => hear(client, &mut said).await?,
+            Err(error) => {
+                let error: HttpError = error;
+                say(client, error.answer().as_bytes()).await;
+                return None;
+            }
+        }
+    }
+}
+
+/// Appends what a client says next. `None` at its end, or if it says too much.
+async fn hear(client: &TcpStream, said: &mut Vec<u8>) -> Option<()> {
+    let mut octets = [0; 1024];
+    loop {
+        client.readable().await.ok()?;
+        match client.try_read(&mut octets) {
+            Ok(0) => return None,
+            Ok(len) => {
+                said.extend_from_slice(&octets[..len]);
+                return (said.len() <= 2 * LONGEST_HEAD).then_some(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+async fn say(client: &TcpStream, octets: &[u8]) -> Option<()> {
+    write_all(client, &[Bytes::copy_from_slice(octets)]).await.ok()
+}
+
+/// Moves bytes in both directions until both have ended, or the connection fails.
+async fn relay(client: &TcpStream, stream: Stream) {
+    match tokio::try_join!(upload(client, &stream), download(client, &stream)) {
+        Ok(_) => stream.release(),
+        // The stack resets its connection when the stream is dropped.
+        Err(Broken) => reset(client),
+    }
+}
+
+/// One of the two connections has failed.
+struct Broken;
+
+impl From<CloseReason> for Broken {
+    fn from(_: CloseReason) -> Self {
+        Self
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(_: io::Error) -> Self {
+        Self
+    }
+}
+
+async fn upload(client: &TcpStream, stream: &Stream) -> Result<(), Broken> {
+    loop {
+        let space = stream.writable().await?;
+        client.readable().await?;
+        let data = {
+            let mut scratch = stream.scratch();
+            let room = space.min(scratch.len());
+            match client.try_read(&mut scratch[..room]) {
+                Ok(len) => Bytes::copy_from_slice(&scratch[..len]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if data.is_empty() {
+            stream.close();
+            return Ok(());
+        }
+        stream.write(data)?;
+    }
+}
+
+async fn download(client: &TcpStream, stream: &Stream) -> Result<(), Broken> {
+    loop {
+        // Made anew, so that a connection that waits keeps no memory.
+        let mut pieces = Vec::new();
+        stream.read(&mut pieces, PIECES).await?;
+        if pieces.is_empty() {
+            return Ok(SockRef::from(client).shutdown(Shutdown::Write)?);
+        }
+        write_all(client, &pieces).await?;
+    }
+}
+
+async fn write_all(client: &TcpStream, pieces: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+    let mut rest = &mut slices[..];
+    while !rest.is_empty() {
+        match client.try_write_vectored(rest) {
+            Ok(len) => IoSlice::advance_slices(&mut rest, len),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => client.writable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Lets the kernel reset the connection when the socket is closed.
+fn reset(client: &TcpStream) {
+    let _ = SockRef::from(client).set_linger(Some(Duration::ZERO));
+}
+
+/// Time for a client's request.
+const DIALOGUE: Duration = Duration::from_secs(10);
+/// Time for one address of a destination, and for all.
+const ATTEMPT: Duration = Duration::from_secs(15);
+const OPENING: Duration = Duration::from_secs(40);
+/// Pause after an error of a listener.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Pieces of data that are written to a kernel's socket at once.
+const PIECES: usize = 64;
