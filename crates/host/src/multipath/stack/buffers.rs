@@ -30,9 +30,10 @@ impl Buffers {
 }
 
 impl Stack {
-    /// Notes that `len` bytes were read. The receive buffer holds four times the bytes of the
-    /// longest round trip: twice as many because the sender may double its window, and twice for
-    /// data that waits for a slower path.
+    /// Notes that `len` bytes were read. The receive buffer holds the bytes of four round trips of
+    /// the longest path: the sender may double its window, and data waits for slower paths. Round
+    /// trips are often measured only by the handshake, before queues have filled, so they count as
+    /// at least 50 ms.
     pub(super) fn grow_receive(&mut self, now: Instant, slot: u32, len: usize) {
         let memory = self.memory;
         let Some(entry) = self.entry(slot) else { return };
@@ -46,7 +47,8 @@ impl Stack {
         if elapsed < rtt {
             return;
         }
-        let wanted = 4 * read + u64::from(FIRST_BUFFER);
+        let rate = read as f64 / elapsed.as_secs_f64();
+        let wanted = (rate * (rtt * 4).max(HORIZON).as_secs_f64()) as u64 + u64::from(FIRST_BUFFER);
         let buffers = &mut entry.buffers;
         (buffers.since, buffers.read) = (now, 0);
         if let Some(size) = grown(buffers.receive, wanted, memory) {
@@ -104,5 +106,7 @@ fn longest(entry: &Entry) -> (Duration, f64) {
 pub(super) const FIRST_BUFFER: u32 = 64 << 10;
 /// Largest size of a buffer in bytes, which the window scale of the core's default can express.
 const LARGEST_BUFFER: u32 = 8 << 20;
+/// Time whose bytes the receive buffer holds at least.
+const HORIZON: Duration = Duration::from_millis(200);
 /// Shortest interval between two adjustments.
-const LEAST_INTERVAL: Duration = Duration::from_millis(5);
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
