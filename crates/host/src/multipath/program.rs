@@ -219,9 +219,12 @@ async fn serve(
     let links = Links::open(Rc::clone(&engine), &names, &arguments.interface, &arguments.backup, ports)?;
     for (listener, service) in listeners {
         if let Ok(address) = listener.local_addr() {
-            Entry::info("listening", format!("listening on {address}: {}", service.name())).write();
+            Entry::info("listening", format!("{}: listening on {address}", service.name())).write();
         }
         spawn_local(relay::serve(Rc::clone(&engine), listener, service));
+    }
+    for Listen { port, to } in &arguments.listen {
+        Entry::info("listening", format!("passing to {to}: listening on port {port}")).write();
     }
     metrics.announce();
     service::ready();

@@ -37,7 +37,7 @@ impl Service {
         match self {
             Self::Socks => "SOCKS".to_owned(),
             Self::Connect => "HTTP CONNECT".to_owned(),
-            Self::Forward(target) => format!("forwards to {target}"),
+            Self::Forward(target) => format!("forwarding to {target}"),
         }
     }
 }

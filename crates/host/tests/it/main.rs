@@ -1,8 +1,10 @@
-//! Tests of `anabranch-cache` as a process, between hosts that are network namespaces.
+//! Tests of `anabranch-cache` and `anabranch-multipath` as processes, between hosts that are network
+//! namespaces.
 
 mod capture;
 mod chain;
 mod hostile;
+mod multipath;
 mod program;
 mod routes;
 mod rules;

@@ -1,0 +1,339 @@
+//! `anabranch-multipath` between hosts that are network namespaces, against Linux's Multipath TCP
+//! and against itself.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anabranch_testkit::contents;
+use anabranch_testkit::daemon::Daemon;
+use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, name, run, text, within};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Port of the servers.
+const PORT: u16 = 8000;
+const SOCKS: &str = "127.0.0.1:1080";
+
+/// A client and a server with two networks between them, a file at the server, and its server
+/// process.
+struct Hosts {
+    client: String,
+    server: String,
+    file: Vec<u8>,
+    folder: TempDir,
+    _broom: Broom,
+}
+
+impl Hosts {
+    /// Prints that the test is skipped and returns `None` if hosts cannot be made here. Each
+    /// network carries at most `rate` Mbit/s in each direction; 0 is no limit.
+    fn open(which: &str, rate: u32) -> Option<Self> {
+        let programs = [("iptables", "iptables"), ("curl", "curl"), ("python3", "python3")];
+        if netns::skipped()
+            || programs.iter().any(|(program, package)| find_or_install(program, package).is_none())
+        {
+            return None;
+        }
+        let [client, server] = ["c", "s"].map(|end| name(&format!("{which}{end}")));
+        let broom = Broom::new([&client, &server]);
+        for host in [&client, &server] {
+            ip(&["netns", "add", host]);
+            ip(&["-n", host, "link", "set", "dev", "lo", "up"]);
+            ip(&["-n", host, "mptcp", "limits", "set", "subflows", "4", "add_addr_accepted", "4"]);
+        }
+        for net in 1..=2 {
+            let [near, far] = [format!("c{net}"), format!("s{net}")];
+            ip(&[
+                "-n", &client, "link", "add", &near, "type", "veth", "peer", "name", &far, "netns", &server,
+            ]);
+            for (host, device, end) in [(&client, &near, 1), (&server, &far, 2)] {
+                ip(&["-n", host, "address", "add", &format!("10.9.{net}.{end}/24"), "dev", device]);
+                ip(&["-n", host, "address", "add", &format!("fd09:{net}::{end}/64"), "dev", device, "nodad"]);
+                ip(&["-n", host, "link", "set", "dev", device, "up"]);
+                if rate > 0 {
+                    let shape =
+                        format!("qdisc add dev {device} root tbf rate {rate}mbit burst 32kb latency 50ms");
+                    netns::done("tc", &[&["-n", host][..], &shape.split(' ').collect::<Vec<_>>()].concat());
+                }
+            }
+            let metric = net.to_string();
+            ip(&[
+                "-n",
+                &client,
+                "route",
+                "add",
+                "default",
+                "via",
+                &format!("10.9.{net}.2"),
+                "metric",
+                &metric,
+            ]);
+            ip(&[
+                "-n",
+                &client,
+                "-6",
+                "route",
+                "add",
+                "default",
+                "via",
+                &format!("fd09:{net}::2"),
+                "metric",
+                &metric,
+            ]);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = contents(2_000_000);
+        fs::write(folder.path().join("file"), &file).expect("a file");
+        Some(Self { client, server, file, folder, _broom: broom })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("file")
+    }
+
+    /// Starts a server of the kernel's MPTCP or TCP at the server.
+    fn serve(&self, protocol: &str, port: u16) -> Kept {
+        let file = self.path();
+        let (port, file) = (port.to_string(), file.to_str().expect("text"));
+        let mut server = inside(
+            &self.server,
+            &["python3", "-c", include_str!("multipath/server.py"), protocol, &port, file],
+        );
+        let mut server = Kept(server.stdout(Stdio::piped()).spawn().expect("python3 runs"));
+        let mut ready = [0; 6];
+        server.0.stdout.as_mut().expect("it is piped").read_exact(&mut ready).expect("it says so");
+        server
+    }
+
+    /// Starts `anabranch-multipath` on a host.
+    fn start(&self, host: &str, arguments: &[&str]) -> Daemon {
+        let mut command = mortal("ip", Farewell::Interrupt);
+        command.args(["netns", "exec", host]);
+        command.arg(assert_cmd::cargo::cargo_bin!("anabranch-multipath")).arg("--json").args(arguments);
+        Daemon::spawn(command)
+    }
+
+    /// What curl receives on the client, without the `--silent --max-time 30` that it always has.
+    fn curl(&self, arguments: &[&str]) -> Vec<u8> {
+        self.curling(arguments).wait_with_output().expect("it ends").stdout
+    }
+
+    fn curling(&self, arguments: &[&str]) -> std::process::Child {
+        let fixed = ["curl", "--silent", "--show-error", "--globoff", "--max-time", "30"];
+        inside(&self.client, &[&fixed, arguments].concat()).stdout(Stdio::piped()).spawn().expect("curl runs")
+    }
+
+    /// Counters of MPTCP of a host's kernel.
+    fn counters(&self, host: &str) -> BTreeMap<String, u64> {
+        let said = text(&inside(host, &["cat", "/proc/net/netstat"]).output().expect("it is there").stdout);
+        let rows: Vec<Vec<&str>> = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("MPTcpExt: "))
+            .map(|line| line.split(' ').collect())
+            .collect();
+        let value = |text: &&str| text.parse().expect("a number");
+        rows[0].iter().map(|name| (*name).to_owned()).zip(rows[1].iter().map(value)).collect()
+    }
+}
+
+/// The last report of a process that is asked to end.
+fn ended(mut daemon: Daemon) -> Value {
+    daemon.signal("-TERM");
+    let (code, out) = daemon.ended();
+    assert_eq!(code, Some(0), "{out}");
+    serde_json::from_str(out.lines().last().expect("it reports at the end")).expect("JSON")
+}
+
+/// Bytes that each path has carried.
+fn carried(report: &Value) -> Vec<u64> {
+    let of = |path: &Value| {
+        path["sent_bytes"].as_u64().expect("a number") + path["received_bytes"].as_u64().expect("a number")
+    };
+    report["paths"].as_array().expect("a list").iter().map(of).collect()
+}
+
+#[test]
+fn proxies_and_forwards_reach_a_kernel_over_all_interfaces() {
+    let Some(hosts) = Hosts::open("mpa", 0) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let forward = format!("127.0.0.1:9000=10.9.1.2:{PORT}");
+    let daemon =
+        hosts.start(&hosts.client, &["--socks", SOCKS, "--connect", "127.0.0.1:8080", "--forward", &forward]);
+    let file = hosts.path();
+    let file = file.to_str().expect("text");
+    for (proxy, url) in [
+        (&["--socks5-hostname", SOCKS][..], "http://10.9.1.2:8000/"),
+        (&["--socks5-hostname", SOCKS], "http://[fd09:2::2]:8000/"),
+        (&["--proxytunnel", "--proxy", "127.0.0.1:8080"], "http://10.9.2.2:8000/"),
+        (&["--proxytunnel", "--proxy", "127.0.0.1:8080"], "http://[fd09:1::2]:8000/"),
+        (&[], "http://127.0.0.1:9000/"),
+    ] {
+        assert!(hosts.curl(&[proxy, &[url]].concat()) == hosts.file, "{proxy:?} {url}");
+        let said = hosts.curl(&[proxy, &["--upload-file", file, url]].concat());
+        assert_eq!(text(&said), "same", "{proxy:?} {url}");
+    }
+    let report = ended(daemon);
+    assert_eq!((&report["opened"], &report["fallbacks"]), (&10.into(), &0.into()), "{report}");
+    assert!(carried(&report).iter().all(|bytes| *bytes > 500_000), "{report}");
+    let counters = hosts.counters(&hosts.server);
+    assert!(counters["MPJoinAckRx"] >= 9, "{counters:?}");
+    assert_eq!((counters["MPCapableFallbackACK"], counters["MPFailRx"], counters["DataCsumErr"]), (0, 0, 0));
+}
+
+#[test]
+fn a_server_without_mptcp_is_reached_by_tcp() {
+    let Some(hosts) = Hosts::open("mpb", 0) else { return };
+    let _server = hosts.serve("tcp", PORT);
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    let file = hosts.path();
+    let proxy = ["--socks5-hostname", SOCKS, "http://10.9.1.2:8000/"];
+    assert!(hosts.curl(&proxy) == hosts.file);
+    let upload = ["--upload-file", file.to_str().expect("text")];
+    assert_eq!(text(&hosts.curl(&[&upload[..], &proxy].concat())), "same");
+    let report = ended(daemon);
+    assert_eq!((&report["opened"], &report["fallbacks"]), (&2.into(), &2.into()), "{report}");
+}
+
+#[test]
+fn listeners_serve_the_kernel_s_clients_and_our_own() {
+    let Some(hosts) = Hosts::open("mpd", 0) else { return };
+    // A plain server, which only this host reaches.
+    let _server = hosts.serve("tcp", 9000);
+    let server = hosts.start(&hosts.server, &["--listen", "8000=127.0.0.1:9000"]);
+    // The kernel's client with a second address, by its own path manager.
+    ip(&["-n", &hosts.client, "mptcp", "endpoint", "add", "10.9.2.1", "dev", "c2", "subflow"]);
+    ip(&["-n", &hosts.client, "rule", "add", "from", "10.9.2.1", "table", "77"]);
+    ip(&["-n", &hosts.client, "route", "add", "default", "via", "10.9.2.2", "table", "77"]);
+    let client = ["python3", "-c", include_str!("multipath/client.py"), "10.9.1.2", "8000"];
+    let fetched = inside(&hosts.client, &client).output().expect("python3 runs");
+    assert!(fetched.stdout == hosts.file, "{}", text(&fetched.stderr));
+    let counters = hosts.counters(&hosts.client);
+    assert!(counters["MPJoinSynAckRx"] >= 1 && counters["MPCapableSYNACKRX"] == 1, "{counters:?}");
+    // A client without MPTCP.
+    assert!(hosts.curl(&["http://10.9.2.2:8000/"]) == hosts.file);
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    assert!(hosts.curl(&["--socks5-hostname", SOCKS, "http://10.9.1.2:8000/"]) == hosts.file);
+    let report = ended(daemon);
+    assert_eq!(report["fallbacks"], 0, "{report}");
+    assert!(carried(&report).iter().all(|bytes| *bytes > 100_000), "{report}");
+    let report = ended(server);
+    assert_eq!((&report["accepted"], &report["connections"]), (&3.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn an_interface_that_fails_is_left_and_used_again() {
+    let Some(hosts) = Hosts::open("mpe", 10) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    let file = hosts.path();
+    let upload = ["--upload-file", file.to_str().expect("text")];
+    let url = ["--socks5-hostname", SOCKS, "http://10.9.1.2:8000/"];
+    let upload = hosts.curling(&[&upload[..], &url].concat());
+    let download = hosts.curling(&url);
+    thread::park_timeout(Duration::from_millis(300));
+    ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
+    daemon.says("c2 is lost");
+    thread::park_timeout(Duration::from_millis(300));
+    ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "up"]);
+    daemon.says("c2 has returned");
+    assert_eq!(text(&upload.wait_with_output().expect("it ends").stdout), "same");
+    assert!(download.wait_with_output().expect("it ends").stdout == hosts.file);
+    let report = ended(daemon);
+    assert!(carried(&report).iter().all(|bytes| *bytes > 500_000), "{report}");
+}
+
+/// Each connection sends, closes its direction, and gets its answer afterwards.
+#[test]
+fn many_connections_at_once_leave_nothing() {
+    let Some(hosts) = Hosts::open("mpf", 0) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    const NUMBER: usize = 200;
+    within(&hosts.client, || {
+        let open = || {
+            let mut stream = TcpStream::connect(SOCKS).expect("it listens");
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a legal time");
+            stream.write_all(&[5, 1, 0, 5, 1, 0, 1, 10, 9, 1, 2, 0x1f, 0x40]).expect("it reads");
+            stream
+        };
+        let mut streams: Vec<TcpStream> = (0..NUMBER).map(|_| open()).collect();
+        for stream in &mut streams {
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).expect("it answers");
+            assert_eq!(answer[..4], [5, 0, 5, 0]);
+            stream.write_all(b"PUT / HTTP/1.0\r\ncontent-length: 9\r\n\r\n").expect("it reads");
+        }
+        for stream in &mut streams {
+            stream.write_all(b"no thing.").expect("it reads");
+            stream.shutdown(Shutdown::Write).expect("it is open");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("text");
+            assert!(answer.ends_with("different"), "{answer}");
+        }
+    });
+    let out = loop {
+        let line = daemon.child.id();
+        let open = text(&run("ls", &[&format!("/proc/{line}/fd")]).stdout).lines().count();
+        if open < 50 {
+            break open;
+        }
+        thread::park_timeout(Duration::from_millis(20));
+    };
+    assert!(out > 0);
+    let report = ended(daemon);
+    assert_eq!((&report["opened"], &report["connections"]), (&NUMBER.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn what_a_client_of_the_proxies_must_not_say_is_answered() {
+    let Some(hosts) = Hosts::open("mpg", 0) else { return };
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS, "--connect", "127.0.0.1:8080"]);
+    let said = |address: &str, request: &[u8]| {
+        within(&hosts.client, || {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a legal time");
+            stream.write_all(request).expect("it reads");
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).expect("it closes");
+            answer
+        })
+    };
+    assert_eq!(said(SOCKS, b"GET / HTTP/1.1\r\n\r\n"), b"");
+    assert_eq!(said(SOCKS, &[5, 1, 2]), [5, 0xff]);
+    // A port that nobody serves, and an address of this host.
+    assert_eq!(said(SOCKS, &[5, 1, 0, 5, 1, 0, 1, 10, 9, 1, 2, 0, 9])[2..4], [5, 5]);
+    assert_eq!(said(SOCKS, &[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 9])[2..4], [5, 4]);
+    let http = |request: &str| text(&said("127.0.0.1:8080", request.as_bytes()));
+    assert!(http("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(http("CONNECT x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(http("CONNECT 10.9.1.2:9 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 502 "));
+    ended(daemon);
+}
+
+#[test]
+fn bad_options_have_exit_code_2_and_a_hint() {
+    let multipath = |arguments: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-multipath"));
+        let output = command.args(arguments).output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    for address in ["--socks=0.0.0.0", "--connect=[::]:8080", "--forward=0.0.0.0:80=host:80"] {
+        let (code, said) = multipath(&[address, "--check"]);
+        assert!(code == Some(2) && said.contains("--allow-remote"), "{said}");
+        assert_eq!(multipath(&[address, "--allow-remote", "--check"]).0, Some(0));
+    }
+    for wrong in
+        ["--forward=80", "--forward=x=host:80", "--listen=0=host:80", "--listen=80=host", "--scheduler=x"]
+    {
+        let (code, said) = multipath(&[wrong, "--check"]);
+        assert!(code == Some(2) && said.contains(wrong.split('=').next().expect("it has one")), "{said}");
+    }
+    assert_eq!(multipath(&["--check"]).0, Some(0));
+}
