@@ -267,12 +267,16 @@ impl Connection {
     }
 
     /// Sends a window update on the subflow that last received a segment, because the peer is
-    /// reachable there.
+    /// reachable there. After a closed window it is sent on all: each subflow of a peer such as
+    /// Linux keeps its own window, and probes a closed one ever more rarely.
     fn maybe_update_window(&mut self) {
-        let wanted = self.rx.wants_update();
+        let (wanted, closed) = (self.rx.wants_update(), self.rx.is_closed());
         self.refresh();
         if !wanted {
             return;
+        }
+        if closed {
+            return self.subflows.iter_mut().filter(|s| s.is_ready()).for_each(|s| s.tcp.acknowledge());
         }
         let last = self.last_heard;
         let heard = self.subflows.get(last).filter(|s| s.is_ready()).map(|_| last);

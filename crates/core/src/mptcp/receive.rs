@@ -110,6 +110,11 @@ impl DataReceiver {
         self.offered()
     }
 
+    /// Whether the offered window is closed or almost: the peer may have stopped to send.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.offered() < self.mss.max(self.buffer / 8)
+    }
+
     /// Whether to send a window update at once.
     pub(crate) fn wants_update(&self) -> bool {
         let (offered, open) = (self.offered(), self.open());

@@ -1,6 +1,7 @@
 //! Failing paths, peers without MPTCP, wrong HMACs, small windows.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::mptcp_world::{End, Path, Verdict, World};
@@ -224,6 +225,44 @@ fn a_window_that_closes_is_probed() {
     world.server.reads = true;
     assert!(world.run_until(at(300), |w| w.server.inbox.len() == 100_000), "at {}", world.now);
     assert!(lost.get() > 0 && world.server.inbox == octets(5, 100_000));
+}
+
+/// Linux keeps the window of each subflow on its own.
+#[test]
+fn a_window_that_was_closed_opens_on_every_subflow() {
+    let mut config = config();
+    config.tcp.receive_buffer = 10_000;
+    let mut world = World::new(config, config, two_paths(), 28);
+    world.server.reads = false;
+    world.client.outbox = octets(5, 100_000);
+    world.run_until(at(20), |_| false);
+    let told = Rc::new(RefCell::new(BTreeSet::new()));
+    let paths = told.clone();
+    world.rule = Some(Box::new(move |_, end, path, segment| {
+        if end == End::Server && segment.window > 0 {
+            paths.borrow_mut().insert(path);
+        }
+        Verdict::Pass
+    }));
+    world.server.reads = true;
+    // The client's next probe makes the server read.
+    assert!(world.run_until(at(100), |world| !world.server.inbox.is_empty()));
+    let now = world.now;
+    world.run_until(now + Duration::from_millis(1), |_| false);
+    assert_eq!(told.borrow().len(), 2, "{told:?}");
+}
+
+#[test]
+fn a_lost_path_s_subflow_is_dropped_unless_it_is_the_last() {
+    let mut world = World::new(config(), config(), two_paths(), 28);
+    world.client.outbox = octets(5, 500_000);
+    world.run_until(at(1), |_| false);
+    let now = world.now;
+    let connection = world.client.mptcp();
+    assert!(connection.drop_subflow(now, SubflowId(0)));
+    assert!(!connection.drop_subflow(now, SubflowId(1)));
+    assert!(world.run_until(at(100), |world| world.server.inbox.len() == 500_000), "at {}", world.now);
+    assert!(world.client.events.contains(&Event::SubflowClosed(SubflowId(0), CloseReason::Aborted)));
 }
 
 #[test]

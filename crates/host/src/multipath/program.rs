@@ -12,6 +12,7 @@ use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::Metrics;
 use anabranch_deploy::programs::definition;
 use anabranch_deploy::service::{self, Signals, cannot_listen};
+use anabranch_units::Size;
 use clap::Command;
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::net::TcpListener;
@@ -70,6 +71,11 @@ pub struct Arguments {
     /// The proxies have no authentication: everyone who reaches them can use this host's network.
     #[arg(long)]
     allow_remote: bool,
+    /// Memory for the buffers of all connections, beyond 64 KiB for each.
+    ///
+    /// A connection needs the bytes of four round trips of the slowest interface at its full rate.
+    #[arg(long, value_name = "SIZE", default_value = "64 MiB")]
+    memory: Size,
     /// Print one JSON object each second and at the end: bytes, rate, loss, round-trip time and
     /// share of each interface.
     ///
@@ -194,6 +200,7 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
         return service::checked("multipath");
     }
     let mut options = Options::new(secret()?);
+    options.memory = arguments.memory.0;
     options.config.scheduler = scheduler;
     options.config.tcp.congestion = arguments.congestion.into();
     let runtime = service::runtime()?;

@@ -68,6 +68,7 @@ impl<'a> Reports<'a> {
             "opened": counters.opened,
             "accepted": counters.accepted,
             "fallbacks": counters.fallbacks,
+            "failed": counters.failed,
             "refused_segments": counters.refused,
             "dropped_packets": counters.dropped,
             "unsent_packets": engine.unsent.get(),
@@ -118,6 +119,7 @@ impl<'a> Reports<'a> {
         value("opened_total", Kind::Counter, "Connections opened.", counters.opened);
         value("accepted_total", Kind::Counter, "Connections accepted.", counters.accepted);
         value("fallbacks_total", Kind::Counter, "Connections that fell back to TCP.", counters.fallbacks);
+        value("failed_total", Kind::Counter, "Open connections that failed.", counters.failed);
         value("dropped_total", Kind::Counter, "Packets dropped.", counters.dropped);
         let names = self.names.borrow();
         type Figure = (&'static str, Kind, &'static str, fn(&PathReport) -> f64);

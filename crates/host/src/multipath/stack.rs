@@ -41,7 +41,8 @@ pub struct Options {
     pub config: Config,
     /// Limit on connections, including those that are closing. Further ones are refused.
     pub connections: usize,
-    /// Limit on the sum of all buffers in bytes, beyond the first 128 KiB of each connection.
+    /// Bytes by which the buffers of all connections together may grow, beyond the first 32 KiB of
+    /// each buffer.
     pub memory: u64,
     /// Secret from which keys, nonces, ports and sequence numbers are derived. Two stacks must
     /// never have the same.
@@ -50,7 +51,7 @@ pub struct Options {
 
 impl Options {
     /// A present-day host with this secret: [`tcp::Config::modern`], at most 16,384 connections and
-    /// 1 GiB.
+    /// 64 MiB.
     pub fn new(seed: [u8; 32]) -> Self {
         let tcp = tcp::Config {
             // As Linux does by default: some middleboxes drop a SYN that requests ECN.
@@ -59,13 +60,18 @@ impl Options {
             send_buffer: FIRST_BUFFER,
             receive_buffer: FIRST_BUFFER,
             keep_alive: Some(KeepAlive::LINUX),
-            rto: tcp::RtoConfig { max: LONGEST_RTO, ..tcp::Config::modern().rto },
+            rto: tcp::RtoConfig {
+                min: SHORTEST_RTO,
+                granularity: SHORTEST_RTO,
+                max: LONGEST_RTO,
+                ..tcp::Config::modern().rto
+            },
             // As long as with a longest time-out of 60 s.
             data_retries: 255,
             ..tcp::Config::modern()
         };
         let config = Config { tcp, capable_syns: CAPABLE_SYNS, keys_twice: true, ..Config::default() };
-        Self { config, connections: 16_384, memory: 1 << 30, seed }
+        Self { config, connections: 16_384, memory: 64 << 20, seed }
     }
 }
 
@@ -256,6 +262,8 @@ pub struct Counters {
     pub accepted: u64,
     /// Connections that continue as plain TCP, because the peer or the network lacks MPTCP.
     pub fallbacks: u64,
+    /// Connections that have failed after they were open: reset by the peer, or without an answer.
+    pub failed: u64,
     /// Packets dropped: malformed, fragments, other protocols, or beyond a limit.
     pub dropped: u64,
     /// Segments for no connection, which were answered with a reset.
@@ -569,7 +577,11 @@ impl Stack {
             Event::AddressAdded { id, address, port } => self.learn(slot, id.0, address, port),
             Event::AddressRemoved(id) => entry.remotes.retain(|remote| remote.id != id.0),
             Event::PeerClosed => entry.peer_closed = true,
-            Event::Closed(reason) => entry.closed = Some(reason),
+            Event::Closed(reason) => {
+                entry.closed = Some(reason);
+                let failed = matches!(reason, CloseReason::Reset | CloseReason::TimedOut) && entry.open;
+                self.counters.failed += u64::from(failed);
+            }
             Event::Established | Event::Readable | Event::Writable | Event::Priority(..) => {}
         }
     }
@@ -731,6 +743,10 @@ fn is_remote(address: SocketAddr) -> bool {
 const PORTS: std::ops::RangeInclusive<u16> = 32_768..=60_999;
 /// Number of SYNs with MP_CAPABLE, as on Linux by default.
 const CAPABLE_SYNS: u8 = 2;
+/// Least time-out, and least distance from the round-trip time. Its first half covers the delayed
+/// acknowledgements of Linux (40 ms). A time-out moves the data to another path, so a spurious one
+/// costs little, and a late one is a pause of the whole connection.
+const SHORTEST_RTO: Duration = Duration::from_millis(100);
 /// A subflow on a path that is silent tries again within this time, so that a path that returns is
 /// used again within 2 s. RFC 6298 section 2.5 asks for 60 s if there is a limit at all; other
 /// subflows carry the data meanwhile.

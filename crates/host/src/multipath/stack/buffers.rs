@@ -1,4 +1,4 @@
-//! Buffers that grow with the throughput of a connection, from 64 KiB to 8 MiB.
+//! Buffers that grow with the throughput of a connection, from 32 KiB to 8 MiB.
 
 use anabranch_core::mptcp::SubflowId;
 use anabranch_core::time::{Duration, Instant};
@@ -81,9 +81,10 @@ impl Stack {
     }
 }
 
-/// A larger size, if at least a quarter more is wanted and there is memory for it.
+/// A larger size, if at least a quarter more is wanted and there is memory for it. One step takes
+/// at most half of the memory, so that something remains for others.
 fn grown(size: u32, wanted: u64, memory: u64) -> Option<u32> {
-    let wanted = wanted.min(u64::from(LARGEST_BUFFER)).min(u64::from(size) + memory) as u32;
+    let wanted = wanted.min(u64::from(LARGEST_BUFFER)).min(u64::from(size) + memory / 2) as u32;
     (wanted > size + size / 4).then_some(wanted)
 }
 
@@ -103,7 +104,7 @@ fn longest(entry: &Entry) -> (Duration, f64) {
 }
 
 /// Size of a new connection's buffers in bytes.
-pub(super) const FIRST_BUFFER: u32 = 64 << 10;
+pub(super) const FIRST_BUFFER: u32 = 32 << 10;
 /// Largest size of a buffer in bytes, which the window scale of the core's default can express.
 const LARGEST_BUFFER: u32 = 8 << 20;
 /// Time whose bytes the receive buffer holds at least.

@@ -274,7 +274,7 @@ fn thousands_of_connections_in_turn_leave_no_state() {
     world.run(Duration::from_secs(61));
     for host in &world.hosts {
         assert_eq!((host.waiting(), host.table.len(), host.tokens.len(), host.half_open), (0, 0, 0, 0));
-        assert!(host.timers.len() < 3000 && host.memory == 1 << 30);
+        assert!(host.timers.len() < 3000 && host.memory == 64 << 20);
     }
 }
 
