@@ -22,10 +22,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path as FilePath, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::Entry;
 use rustix::fs::OFlags;
+use rustix::io::{FdFlags, fcntl_setfd};
 use tun_rs::SyncDevice;
 
 use self::parameters::Parameters;
@@ -418,10 +421,16 @@ fn lock() -> Result<File, RoutesError> {
     options.write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(&path).map_err(|error| failed(&path, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RoutesError::Running),
-        Err(TryLockError::Error(error)) => Err(failed(&path, error)),
+    // A program that a killed process has started still works. It inherits the lock.
+    fcntl_setfd(&file, FdFlags::empty()).map_err(|error| failed(&path, error.into()))?;
+    let mut tries = 0..PATIENCE;
+    loop {
+        match (file.try_lock(), tries.next()) {
+            (Ok(()), _) => return Ok(file),
+            (Err(TryLockError::WouldBlock), Some(_)) => thread::park_timeout(PAUSE),
+            (Err(TryLockError::WouldBlock), None) => return Err(RoutesError::Running),
+            (Err(TryLockError::Error(error)), _) => return Err(failed(&path, error)),
+        }
     }
 }
 
@@ -472,6 +481,9 @@ const PRIORITY: &str = "4710";
 const LAST: u32 = u32::MAX >> 1;
 /// The kernel's metric of IPv6 routes (IP6_RT_PRIO_USER).
 const USUAL_METRIC: u32 = 1024;
+/// Number of times that a claimed namespace is looked at, and the time between them.
+const PATIENCE: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(10);
 /// Folder of the locks, one for each network namespace.
 const LOCKS: &str = "/run/anabranch-multipath";
 /// The firewall of the host follows it: packets of this host's own programs do not pass FORWARD.

@@ -1,15 +1,20 @@
 //! Paths of a host with two interfaces: `interfaces` and `routes`, with the kernel as the network.
 
+use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 use anabranch_host::interfaces::{Interface, Watch, list};
 use anabranch_host::routes::{Path, Routes, RoutesError, RoutesOptions};
 use anabranch_testkit::debian::find_or_install;
-use anabranch_testkit::netns::{self, Broom, done, ip, name, run, text, within};
+use anabranch_testkit::netns::{self, Broom, Kept, done, inside, ip, name, run, text, within};
+use anabranch_testkit::prng::Prng;
 use anabranch_wire::ip::{self as wire_ip, Header, Protocol};
 use anabranch_wire::tcp::{Flags, Segment, SeqNumber};
 use bytes::Bytes;
@@ -270,6 +275,77 @@ fn strangers_are_not_forwarded() {
         assert!(!text(&seen.stdout).contains("10.8.1.2"), "it was forwarded: {link}");
         drop(routes);
     });
+}
+
+/// At any moment a process that changes paths is killed. The long form is
+/// `cargo xtask campaign multipath`.
+#[test]
+fn nothing_remains_of_a_process_that_is_killed_at_any_moment() {
+    if env::var(HOLDER).is_ok() {
+        hold();
+    }
+    let (kills, mut prng) =
+        (number("ANABRANCH_MULTIPATH_KILLS", 3), Prng::new(number("ANABRANCH_MULTIPATH_SEED", 1)));
+    let Some(homes) = Homes::open() else { return };
+    let before = homes.state();
+    let mut changed = 0;
+    for kill in 0..kills {
+        let mut holder = inside(&homes.host, &[]);
+        holder.arg(env::current_exe().expect("this test")).env(HOLDER, "1");
+        holder.args(["--exact", "routes::nothing_remains_of_a_process_that_is_killed_at_any_moment"]);
+        let mut holder = Kept(holder.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+        let millis = prng.below(LONGEST);
+        pass(Duration::from_millis(millis));
+        let is_running = holder.0.try_wait().expect("it is ours").is_none();
+        drop(holder);
+        changed += u64::from(homes.state() != before);
+        within(&homes.host, || {
+            // The next start removes it, or the operator.
+            match kill % 2 {
+                0 => Routes::tear_down().expect("nobody else is here"),
+                _ => drop(Routes::new(RoutesOptions::default()).expect("nobody else is here")),
+            }
+        });
+        assert_eq!(homes.state(), before, "killed after {millis} ms");
+        assert!(is_running, "the process has ended by itself");
+    }
+    println!("{kills} kills, {changed} of them after a change");
+    assert!(changed * 2 > kills, "{changed} of {kills}");
+}
+
+/// Places and removes paths until this process is killed.
+fn hold() -> ! {
+    let mut routes = Routes::new(RoutesOptions { listen: vec![8080] }).expect("nobody else is here");
+    let interfaces = list().expect("`ip` is here");
+    let mut paths = BTreeMap::new();
+    for interface in interfaces.iter().cycle() {
+        match paths.remove(&interface.name) {
+            Some(path) => {
+                drop::<Path>(path);
+                routes.remove(&interface.name).expect("it is placed");
+            }
+            None => {
+                let path = routes.place(interface).expect("it can be placed");
+                paths.insert(interface.name.clone(), path);
+            }
+        }
+    }
+    unreachable!("the host has interfaces");
+}
+
+/// Environment variable of the process that is killed.
+const HOLDER: &str = "ANABRANCH_MULTIPATH_HOLDER";
+/// Longest time until a process is killed, in ms.
+const LONGEST: u64 = 500;
+
+/// Waits. A parked thread would be woken by threads that have ended.
+fn pass(time: Duration) {
+    let (_sender, receiver) = channel::<()>();
+    let _ = receiver.recv_timeout(time);
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    env::var(variable).map_or(default, |text| text.parse().expect("a number"))
 }
 
 #[test]
