@@ -115,6 +115,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             longer(&[], "anabranch-deploy", "sense::", &long, &[])
         }
         Some((name, options)) if name == "cache" => cache(options),
+        Some((name, options)) if name == "multipath" => multipath(options),
         Some((name, options)) if name == "tune" => tune(options),
         Some((name, options)) if name == "mptcp-linux" => mptcp_linux(options),
         Some((name, options)) if name == "sweep" => sweep(options),
@@ -201,6 +202,34 @@ fn cache(options: &[String]) -> Result<(), Failure> {
     let given = numbers(options, &known, "cache takes `--transfers N` and `--kills N`")?;
     let long = [("ANABRANCH_CACHE_TRANSFERS", 20), ("ANABRANCH_CACHE_KILLS", 100)];
     longer(&["--release"], "anabranch-host", "chain::", &long, &given)
+}
+
+/// Runs `campaign multipath [--runs N] [--case N] [--tries N] [--kills N] [--seed S]`, the long forms
+/// of the tests `routes` and `links` of anabranch-host: processes that are killed at random moments,
+/// then rates, failures, requests and load, each beside the kernel's Multipath TCP.
+fn multipath(options: &[String]) -> Result<(), Failure> {
+    let known = [
+        ("--runs", "ANABRANCH_MULTIPATH_RUNS"),
+        ("--case", "ANABRANCH_MULTIPATH_CASE"),
+        ("--tries", "ANABRANCH_MULTIPATH_TRIES"),
+        ("--kills", "ANABRANCH_MULTIPATH_KILLS"),
+        ("--seed", "ANABRANCH_MULTIPATH_SEED"),
+    ];
+    let usage = "multipath takes `--runs N`, `--case N`, `--tries N`, `--kills N` and `--seed S`";
+    let given = numbers(options, &known, usage)?;
+    let long = [
+        ("ANABRANCH_MULTIPATH_RUNS", 3),
+        ("ANABRANCH_MULTIPATH_TRIES", 100),
+        ("ANABRANCH_MULTIPATH_KILLS", 500),
+        ("ANABRANCH_MULTIPATH_AT_ONCE", 1000),
+        ("ANABRANCH_MULTIPATH_IN_TURN", 10_000),
+    ];
+    longer(&["--release"], "anabranch-host", "routes::nothing", &long, &given)?;
+    // One after the other: they measure.
+    for tests in ["links::load", "links::requests", "links::rates::all", "links::failures::a_failing"] {
+        longer(&["--release"], "anabranch-host", tests, &long, &given)?;
+    }
+    Ok(())
 }
 
 /// Runs `campaign tune [--runs N] [--case N] [--kills N] [--seed S]`, the long forms of the tests
@@ -331,6 +360,7 @@ mod tests {
         assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["rpl", "--seed", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["tune", "--at-once", "2"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["multipath", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["embedded-flash", "--runs", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", 7)]));

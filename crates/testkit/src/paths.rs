@@ -95,6 +95,11 @@ impl Paths {
         within(&self.near, deed)
     }
 
+    /// Names of the namespaces that send and receive.
+    pub fn names(&self) -> [&str; 2] {
+        [&self.near, &self.far]
+    }
+
     /// Runs `deed` in the namespace that receives.
     pub fn far<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
         within(&self.far, deed)

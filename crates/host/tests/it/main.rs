@@ -4,6 +4,7 @@
 mod capture;
 mod chain;
 mod hostile;
+mod links;
 mod multipath;
 mod program;
 mod routes;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::channel;
@@ -392,6 +392,5 @@ fn a_path_follows_its_interface() {
             run("ip", &["route", "get", SERVER_V4, "from", &path.local_v4.to_string(), "iif", &path.name]);
         assert!(text(&ways.stdout).contains("via 10.8.0.3 dev up0"), "{}", text(&ways.stdout));
         connect(&homes, &path, path.local_v4.into(), SERVER_V4);
-        let _: Ipv4Addr = path.local_v4;
     });
 }

@@ -1,0 +1,120 @@
+//! A path fails beside another, and returns.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{Links, Means, bins, given, path, percentile};
+
+/// Round-trip time of both paths in ms without queues, and their rate in Mbit/s.
+const DELAY: u64 = 30;
+const RATE: u32 = 20;
+/// When the path fails and returns, in ms of the connection, and the length of the connection in s.
+const FAILS: u64 = 2000;
+const RETURNS: u64 = 4500;
+const SECONDS: f64 = 8.0;
+
+/// How a path fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Failure {
+    /// The host sees that its link is down.
+    LinkDown,
+    /// Packets of both directions are lost.
+    Silent,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    /// Longest time in ms without progress after the failure.
+    pause: f64,
+    /// Time in ms from the return until both paths carry data; `None` if that does not happen.
+    used: Option<f64>,
+}
+
+fn play(links: &Links, means: Means, failure: Failure, at: usize, jitter: u64) -> Outcome {
+    let far = links.paths.names()[1];
+    let (fails, returns) = match failure {
+        Failure::LinkDown => (
+            format!("ip link set dev p{at} down"),
+            format!(
+                "ip link set dev p{at} up; \
+                 ip route add default via 10.77.{at}.2 dev p{at} metric {}; \
+                 ip route add default via 10.77.{at}.2 dev p{at} table {}",
+                50 + at,
+                100 + at
+            ),
+        ),
+        Failure::Silent => {
+            let drops = |verb: &str| {
+                let rule = format!("iptables -w -t raw {verb} PREROUTING -j DROP -i");
+                format!("{rule} d{at} && ip netns exec {far} {rule} p{at}")
+            };
+            (drops("-A"), drops("-D"))
+        }
+    };
+    let carrier = links.carrier(means);
+    let events = json!([{"at": FAILS + jitter, "run": fails}, {"at": RETURNS + jitter, "run": returns}]);
+    let outcome = links.ask(&carrier, json!({"kind": "put", "seconds": SECONDS, "events": events}));
+    let time = |event: usize| outcome["events"][event]["done"].as_f64().expect("it happened") as u64;
+    let bins = bins(&outcome);
+    Outcome { pause: pause(&bins, time(0), time(1)), used: used(&bins, time(1)) }
+}
+
+/// The longest pause that begins after `from`. The failing command takes a few ms itself, so a pause
+/// may begin before it is done.
+fn pause(bins: &BTreeMap<u64, u64>, from: u64, to: u64) -> f64 {
+    let times: Vec<u64> = bins.range(from - 50..to).map(|(at, _)| *at).chain([to]).collect();
+    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(to - from) as f64
+}
+
+/// The time from `from` until more arrives in 200 ms than one path carries.
+fn used(bins: &BTreeMap<u64, u64>, from: u64) -> Option<f64> {
+    let end = *bins.last_key_value()?.0;
+    let enough = u64::from(RATE) * 125 * 200 * 13 / 10;
+    let window = |at: u64| bins.range(at..at + 200).map(|(_, octets)| octets).sum::<u64>();
+    // Two windows in a row: data that has waited for its order arrives at once.
+    let at = (from..end.saturating_sub(400)).find(|at| window(*at) > enough && window(*at + 200) > enough);
+    at.map(|at| (at - from) as f64)
+}
+
+/// Prints the pauses for each way to fail.
+#[test]
+fn a_failing_path_stops_no_connection_for_long() {
+    let tries = given("TRIES", 0);
+    let Some(links) = (tries > 0).then(|| Links::open(&[path(RATE, DELAY, 0); 2])).flatten() else { return };
+    let means = [
+        ("kernel cubic", Means::Kernel("cubic")),
+        ("fastest", Means::Ours(&[])),
+        ("predictive", Means::Ours(&["--scheduler", "predictive"])),
+    ];
+    for failure in [Failure::LinkDown, Failure::Silent] {
+        for (name, means) in means {
+            let outcomes: Vec<Outcome> =
+                (0..tries).map(|i| play(&links, means, failure, (i % 2) as usize, i * 37 % 400)).collect();
+            let mut pauses: Vec<f64> = outcomes.iter().map(|outcome| outcome.pause).collect();
+            let good = pauses.iter().filter(|pause| **pause <= f64::max(300.0, 2.0 * DELAY as f64)).count();
+            let mut used: Vec<f64> =
+                outcomes.iter().map(|outcome| outcome.used.unwrap_or(f64::INFINITY)).collect();
+            println!(
+                "{failure:?} {name}: at most 300 ms in {good} of {tries}; pause median {:.0}, 95 % {:.0}, worst {:.0} ms; \
+                 used again within 2 s in {}, median {:.0} ms",
+                percentile(&mut pauses, 0.5),
+                percentile(&mut pauses, 0.95),
+                percentile(&mut pauses, 1.0),
+                used.iter().filter(|used| **used <= 2000.0).count(),
+                percentile(&mut used, 0.5),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_connection_survives_the_path_on_which_it_began() {
+    let Some(links) = Links::open(&[path(RATE, 10, 0); 2]) else { return };
+    let carrier = links.carrier(Means::Ours(&[]));
+    let events = json!([{"at": 500, "run": "ip link set dev p0 down"}]);
+    let outcome = links.ask(&carrier, json!({"kind": "put", "seconds": 1.5, "events": events}));
+    let down = outcome["events"][0]["done"].as_f64().expect("it happened") as u64;
+    let after: u64 = bins(&outcome).range(down + 400..).map(|(_, octets)| octets).sum();
+    assert!(after > 1_000_000, "{after} bytes arrive after the path has failed");
+}
