@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Links, Means, bins, given, path, percentile};
+use super::{Links, Means, bins, given, path, percentile, routes};
 
 /// Round-trip time of both paths in ms without queues, and their rate in Mbit/s.
 const DELAY: u64 = 30;
@@ -32,22 +32,16 @@ struct Outcome {
 }
 
 fn play(links: &Links, means: Means, failure: Failure, at: usize, jitter: u64) -> Outcome {
-    let far = links.paths.names()[1];
+    let [near, far] = links.paths.names();
     let (fails, returns) = match failure {
         Failure::LinkDown => (
-            format!("ip link set dev p{at} down"),
-            format!(
-                "ip link set dev p{at} up; \
-                 ip route add default via 10.77.{at}.2 dev p{at} metric {}; \
-                 ip route add default via 10.77.{at}.2 dev p{at} table {}",
-                50 + at,
-                100 + at
-            ),
+            format!("ip link set dev h{at} down"),
+            format!("ip link set dev h{at} up; ip {}; ip {}", routes(at)[0], routes(at)[1]),
         ),
         Failure::Silent => {
             let drops = |verb: &str| {
                 let rule = format!("iptables -w -t raw {verb} PREROUTING -j DROP -i");
-                format!("{rule} d{at} && ip netns exec {far} {rule} p{at}")
+                format!("ip netns exec {near} {rule} d{at} && ip netns exec {far} {rule} p{at}")
             };
             (drops("-A"), drops("-D"))
         }
@@ -112,7 +106,7 @@ fn a_failing_path_stops_no_connection_for_long() {
 fn a_connection_survives_the_path_on_which_it_began() {
     let Some(links) = Links::open(&[path(RATE, 10, 0); 2]) else { return };
     let carrier = links.carrier(Means::Ours(&[]));
-    let events = json!([{"at": 500, "run": "ip link set dev p0 down"}]);
+    let events = json!([{"at": 500, "run": "ip link set dev h0 down"}]);
     let outcome = links.ask(&carrier, json!({"kind": "put", "seconds": 1.5, "events": events}));
     let down = outcome["events"][0]["done"].as_f64().expect("it happened") as u64;
     let after: u64 = bins(&outcome).range(down + 400..).map(|(_, octets)| octets).sum();

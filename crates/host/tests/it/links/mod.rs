@@ -13,10 +13,11 @@ use std::fs;
 use std::io::Read;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use anabranch_testkit::daemon::Daemon;
-use anabranch_testkit::netns::{Kept, done, inside};
+use anabranch_testkit::netns::{Broom, Kept, done, inside, ip, name};
 use anabranch_testkit::paths::{Path, Paths};
 use anabranch_testkit::priority;
 use serde_json::{Value, json};
@@ -25,12 +26,15 @@ use serde_json::{Value, json};
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const PORT: u16 = 7000;
 
-/// A client's host with several interfaces, each with a gateway, and a server.
+/// A client's host with several interfaces, a router, and a server. The rates of the paths are those
+/// of the router: a host's own rate limiter would hold back its own TCP, but not what it forwards.
 struct Links {
     paths: Paths,
-    /// The interfaces of the client's host.
-    devices: Vec<String>,
+    /// Namespace of the client's host.
+    home: String,
+    number: usize,
     _server: Daemon,
+    _broom: Broom,
 }
 
 /// What carries the client's connections.
@@ -58,38 +62,43 @@ const fn path(mbit_per_s: u32, millis: u64, loss: u32) -> Path {
 
 impl Links {
     fn open(specs: &[Path]) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let paths = Paths::open(specs)?;
-        let number = specs.len().to_string();
-        let limits = ["mptcp", "limits", "set", "subflows", &number, "add_addr_accepted", &number];
-        let devices: Vec<_> = specs
-            .iter()
-            .enumerate()
-            .map(|(i, s)| format!("{}{i}", if s.loss == 0 { 'p' } else { 'd' }))
-            .collect();
-        paths.far(|| {
-            done("ip", &["address", "add", &SERVER.to_string(), "dev", "lo"]);
-            done("ip", &limits);
-        });
-        let mut server = python(paths.names()[1]);
+        let home = name(&format!("l{}", NEXT.fetch_add(1, Relaxed)));
+        let broom = Broom::new([&home]);
+        ip(&["netns", "add", &home]);
+        ip(&["-n", &home, "link", "set", "dev", "lo", "up"]);
+        let [near, far] = paths.names();
+        ip(&["-n", far, "address", "add", &SERVER.to_string(), "dev", "lo"]);
+        let limit = specs.len().to_string();
+        for netns in [&home, far] {
+            let limits = ["mptcp", "limits", "set", "subflows", &limit, "add_addr_accepted", &limit];
+            ip(&[&["-n", netns], &limits[..]].concat());
+        }
+        paths.near(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("root may set this"));
+        for (i, (to, spec)) in paths.addresses().zip(specs).enumerate() {
+            let (device, from, table) = (format!("h{i}"), local(i), (100 + i).to_string());
+            let link = ["link", "add", &device, "type", "veth", "peer", "name", &device, "netns", near];
+            ip(&[&["-n", &home], &link[..]].concat());
+            for (netns, end) in [(home.as_str(), &from), (near, &gateway(i))] {
+                ip(&["-n", netns, "address", "add", &format!("{end}/24"), "dev", &device]);
+                ip(&["-n", netns, "link", "set", "dev", &device, "up"]);
+            }
+            // The router has a way for each interface.
+            let onward = if spec.loss == 0 { format!("p{i}") } else { format!("d{i}") };
+            ip(&["-n", near, "rule", "add", "from", &from, "table", &table]);
+            let way = ["route", "add", "default", "via", &to.to_string(), "dev", &onward, "table", &table];
+            ip(&[&["-n", near], &way[..]].concat());
+            ip(&["-n", far, "route", "add", &format!("{from}/32"), "dev", &format!("d{i}")]);
+            let rule = ["rule", "add", "from", &from, "table", &table];
+            ip(&[&["-n", &home], &rule[..]].concat());
+            routes(i).iter().for_each(|route| ip(&[vec!["-n", &home], route.split(' ').collect()].concat()));
+            ip(&["-n", &home, "mptcp", "endpoint", "add", &from, "dev", &device, "subflow"]);
+        }
+        let mut server = python(far);
         server.args(["serve", &PORT.to_string()]);
         let server = Daemon::spawn(server);
-        paths.near(|| {
-            done("ip", &limits);
-            for (i, (to, device)) in paths.addresses().zip(&devices).enumerate() {
-                let (to, from, table, metric) =
-                    (to.to_string(), local(i), (100 + i).to_string(), (50 + i).to_string());
-                let default = ["route", "add", "default", "via", &to, "dev", device];
-                done("ip", &[&default[..], &["metric", &metric]].concat());
-                done("ip", &[&default[..], &["table", &table]].concat());
-                done("ip", &["rule", "add", "from", &from, "table", &table]);
-                // The other direction of a path arrives at a device of its own. So the endpoint names
-                // no device, and the kernel forwards from there.
-                done("ip", &["mptcp", "endpoint", "add", &from, "subflow"]);
-                fs::write(format!("/proc/sys/net/ipv4/conf/d{i}/forwarding"), "1")
-                    .expect("root may set this");
-            }
-        });
-        Some(Self { paths, devices, _server: server })
+        Some(Self { paths, home, number: specs.len(), _server: server, _broom: broom })
     }
 
     /// Also limits the rate from the server.
@@ -105,10 +114,12 @@ impl Links {
     fn carrier(&self, means: Means) -> Carrier {
         let daemon = match means {
             Means::Ours(options) => {
-                let mut command = quick(self.paths.names()[0]);
+                let mut command = quick(&self.home);
                 command.arg(assert_cmd::cargo::cargo_bin!("anabranch-multipath"));
                 command.args(["--socks", "127.0.0.1:0", "--json"]).args(options);
-                command.args(self.devices.iter().flat_map(|device| ["--interface", device]));
+                (0..self.number).for_each(|i| {
+                    command.arg("--interface").arg(format!("h{i}"));
+                });
                 Some(Daemon::spawn(command))
             }
             Means::Kernel(_) | Means::Plain(_) => None,
@@ -131,7 +142,7 @@ impl Links {
             (Means::Kernel(congestion), _) => job["congestion"] = json!(congestion),
             (Means::Ours(_), None) => unreachable!("it has a program"),
         }
-        let mut client = python(self.paths.names()[0]);
+        let mut client = python(&self.home);
         client.args(["ask", &job.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         Kept(client.spawn().expect("python3 is here"))
     }
@@ -155,8 +166,19 @@ fn bins(outcome: &Value) -> BTreeMap<u64, u64> {
     bins.map(|(at, octets)| (at.parse().expect("a time"), octets.as_u64().expect("a number"))).collect()
 }
 
+/// Address of an interface.
 fn local(path: usize) -> String {
-    format!("10.77.{path}.1")
+    format!("10.76.{path}.1")
+}
+
+fn gateway(path: usize) -> String {
+    format!("10.76.{path}.2")
+}
+
+/// The routes of an interface, which are gone when it goes down, as arguments of `ip`.
+fn routes(path: usize) -> [String; 2] {
+    let default = format!("route add default via {} dev h{path}", gateway(path));
+    [format!("{default} metric {}", 50 + path), format!("{default} table {}", 100 + path)]
 }
 
 fn python(netns: &str) -> Command {

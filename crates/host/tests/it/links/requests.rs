@@ -17,6 +17,8 @@ fn requests_beside_a_transfer() {
         ("fastest", Means::Ours(&["--scheduler", "fastest"])),
         ("predictive", Means::Ours(&["--scheduler", "predictive"])),
         ("redundant", Means::Ours(&["--scheduler", "redundant"])),
+        ("predictive bbr", Means::Ours(&["--scheduler", "predictive", "--congestion", "bbr"])),
+        ("redundant bbr", Means::Ours(&["--scheduler", "redundant", "--congestion", "bbr"])),
     ];
     for (name, means) in means {
         let (mut times, mut tails) = (Vec::new(), Vec::new());
