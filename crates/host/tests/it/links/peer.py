@@ -172,10 +172,13 @@ def many(job):
     sys.stdin.readline()
     for connection in socks:
         connection.close()
-    for _ in range(job["in_turn"]):
-        with opened(job) as connection:
-            connection.sendall(b"echo\n" + bytes(REQUEST))
-            exactly(connection, REQUEST)
+    for number in range(job["in_turn"]):
+        try:
+            with opened(job) as connection:
+                connection.sendall(b"echo\n" + bytes(REQUEST))
+                exactly(connection, REQUEST)
+        except OSError as error:
+            return {"failed": f"connection {number} in turn: {error}"}
     return {}
 
 
