@@ -204,9 +204,9 @@ fn cache(options: &[String]) -> Result<(), Failure> {
     longer(&["--release"], "anabranch-host", "chain::", &long, &given)
 }
 
-/// Runs `campaign multipath [--runs N] [--case N] [--tries N] [--kills N] [--seed S]`, the long forms
-/// of the tests `routes` and `links` of anabranch-host: processes that are killed at random moments,
-/// then rates, failures, requests and load, each beside the kernel's Multipath TCP.
+/// Runs `campaign multipath [--runs N] [--case N] [--tries N] [--kills N] [--seed S]`, the long
+/// forms of the tests `routes` and `links` of anabranch-host: processes that are killed at random
+/// moments, then load, requests, rates and failures, beside the kernel's Multipath TCP.
 fn multipath(options: &[String]) -> Result<(), Failure> {
     let known = [
         ("--runs", "ANABRANCH_MULTIPATH_RUNS"),

@@ -1,5 +1,5 @@
-//! Tests of `anabranch-cache` and `anabranch-multipath` as processes, between hosts that are network
-//! namespaces.
+//! Tests of `anabranch-cache` and `anabranch-multipath` as processes, between hosts that are
+//! network namespaces.
 
 mod capture;
 mod chain;

@@ -188,8 +188,8 @@ impl Connection {
             self.dropped += 1;
             return;
         }
-        // The HMAC shows that the peer has our key. With an IPv6 address and timestamps, no DSS fits
-        // beside it.
+        // The HMAC shows that the peer has our key. With an IPv6 address and timestamps, no DSS
+        // fits beside it.
         if index == 0 && !self.confirmed {
             self.confirm(index);
         }

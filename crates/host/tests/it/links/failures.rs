@@ -54,8 +54,8 @@ fn play(links: &Links, means: Means, failure: Failure, at: usize, jitter: u64) -
     Outcome { pause: pause(&bins, time(0), time(1)), used: used(&bins, time(1)) }
 }
 
-/// The longest pause that begins after `from`. The failing command takes a few ms itself, so a pause
-/// may begin before it is done.
+/// The longest pause that begins after `from`. The failing command takes a few ms itself, so a
+/// pause may begin before it is done.
 fn pause(bins: &BTreeMap<u64, u64>, from: u64, to: u64) -> f64 {
     let times: Vec<u64> = bins.range(from - 50..to).map(|(at, _)| *at).chain([to]).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(to - from) as f64

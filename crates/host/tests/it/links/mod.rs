@@ -1,5 +1,5 @@
-//! Whole programs over paths with a rate: `anabranch-multipath`, and the kernel's Multipath TCP beside
-//! it, as clients of the same server with Multipath TCP. The long forms are
+//! Whole programs over paths with a rate: `anabranch-multipath`, and the kernel's Multipath TCP
+//! beside it, as clients of the same server with Multipath TCP. The long forms are
 //! `cargo xtask campaign multipath`.
 
 mod failures;
@@ -26,8 +26,9 @@ use serde_json::{Value, json};
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const PORT: u16 = 7000;
 
-/// A client's host with several interfaces, a router, and a server. The rates of the paths are those
-/// of the router: a host's own rate limiter would hold back its own TCP, but not what it forwards.
+/// A client's host with several interfaces, a router, and a server. The rates of the paths are
+/// those of the router: a host's own rate limiter would hold back its own TCP, but not what it
+/// forwards.
 struct Links {
     paths: Paths,
     /// Namespace of the client's host.
