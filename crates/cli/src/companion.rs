@@ -48,7 +48,7 @@ const LABORATORY: [Companion; 4] = {
 };
 
 /// Commands that are small programs, in neither `anabranch` nor the laboratory.
-const SMALL: [Companion; 4] = {
+const SMALL: [Companion; 5] = {
     const fn of(
         command: &'static str,
         about: &'static str,
@@ -61,6 +61,7 @@ const SMALL: [Companion; 4] = {
         of("sense", programs::SENSE, "anabranch-sense", "anabranch-deploy"),
         of("sink", programs::SINK, "anabranch-sink", "anabranch-deploy"),
         of("cache", programs::CACHE, "anabranch-cache", "anabranch-host"),
+        of("multipath", programs::MULTIPATH, "anabranch-multipath", "anabranch-host"),
         of("tune", programs::TUNE, "anabranch-tune", "anabranch-deploy"),
     ]
 };

@@ -16,6 +16,8 @@ pub const SENSE: &str = "Send records to a sink, as one of many sensors";
 pub const SINK: &str = "Collect records from many sensors";
 /// Help of `cache`.
 pub const CACHE: &str = "Cache TCP segments that this host forwards, and repair losses";
+/// Help of `multipath`.
+pub const MULTIPATH: &str = "Speak Multipath TCP over all interfaces, for programs that do not";
 /// Help of `tune`.
 pub const TUNE: &str = "Manage the send buffers of running programs under a memory budget";
 

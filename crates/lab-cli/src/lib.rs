@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use anabranch_cli::{Command as Base, companion};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::programs;
-use anabranch_host::cache;
+use anabranch_host::{cache, multipath};
 use anabranch_scenario::Policies;
 use clap::Subcommand;
 
@@ -53,6 +53,7 @@ pub fn program() -> clap::Command {
         ("sense", programs::sense()),
         ("sink", programs::sink()),
         ("cache", cache::program()),
+        ("multipath", multipath::program()),
         ("tune", programs::tune()),
     ];
     let small = small.map(|(name, program)| programs::alone(&program).name(name));

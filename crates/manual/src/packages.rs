@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::programs;
-use anabranch_host::cache;
+use anabranch_host::{cache, multipath};
 use clap::Command;
 use clap_complete::Shell;
 
@@ -24,7 +24,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         }
         make(&folder.join("man"))?;
     }
-    for program in programs::all().into_iter().chain([programs::alone(&cache::program())]) {
+    for program in programs::all().into_iter().chain([cache::program(), multipath::program()].iter().map(programs::alone)) {
         pages::write(&small.join("man"), program.clone())?;
         completions(&small, program)?;
     }

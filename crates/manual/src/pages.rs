@@ -210,6 +210,24 @@ const MORE: &[More] = &[
         see_also: &[],
     },
     More {
+        page: "anabranch-multipath",
+        files: &[
+            (
+                "/etc/anabranch/multipath.toml",
+                "The options of the unit anabranch-multipath.service, which gives it to --config.",
+            ),
+            ("/run/anabranch-multipath", "Parameters of the kernel as they were before the start."),
+        ],
+        examples: &[
+            (
+                "Let a browser or curl use all interfaces:",
+                "anabranch multipath --socks 127.0.0.1:1080",
+            ),
+            ("Remove what a killed process has left:", "anabranch multipath --teardown"),
+        ],
+        see_also: &[],
+    },
+    More {
         page: "anabranch-tune",
         files: &[
             (

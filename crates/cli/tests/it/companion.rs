@@ -49,7 +49,7 @@ fn the_companion_gets_the_arguments_and_has_the_exit_code() {
 #[test]
 fn a_small_program_gets_the_arguments_behind_its_name() {
     let folder = alone();
-    for name in ["sense", "sink", "cache", "tune"] {
+    for name in ["sense", "sink", "cache", "multipath", "tune"] {
         companion(folder.path(), &format!("anabranch-{name}"));
         for (given, passed) in [
             (&[name, "--check", "--", "-x"][..], "--check|--|-x|"),
@@ -140,6 +140,7 @@ fn the_help_lists_the_commands_of_the_companions() {
         "sense",
         "sink",
         "cache",
+        "multipath",
         "tune",
         "key",
         "run",

@@ -7,7 +7,7 @@ use std::process::Command;
 use anabranch_testkit::{debian, executable};
 use assert_cmd::prelude::*;
 
-const PROGRAMS: [&str; 6] = ["node", "gateway", "cache", "sense", "sink", "tune"];
+const PROGRAMS: [&str; 7] = ["node", "gateway", "cache", "multipath", "sense", "sink", "tune"];
 
 fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
@@ -45,8 +45,9 @@ fn the_example_configurations_are_good() {
     let folder = tempfile::tempdir().expect("a folder");
     anabranch(folder.path(), &["key", "new", "me"]).assert().success();
     anabranch(folder.path(), &["key", "new", "release", "--kind", "signing"]).assert().success();
-    let small = [("sense", "deploy"), ("sink", "deploy"), ("tune", "deploy"), ("cache", "host")];
-    let missing = small.into_iter().filter(|(program, package)| {
+    let deploy = ["sense", "sink", "tune"].map(|name| (name, "deploy"));
+    let host = ["cache", "multipath"].map(|name| (name, "host"));
+    let missing = deploy.into_iter().chain(host).filter(|(program, package)| {
         !executable::is_built(&format!("anabranch-{program}"), &format!("anabranch-{package}"))
     });
     let missing: Vec<_> = missing.map(|(program, _)| program).collect();
@@ -68,7 +69,7 @@ fn the_example_configurations_are_good() {
             // The test's keys and names replace those of the configuration. A cache and a tuner
             // have none.
             let keys: &[&str] = match program {
-                "cache" | "tune" => &[],
+                "cache" | "multipath" | "tune" => &[],
                 "sense" => &["--key", "me.key", "--sink-key", "me.pub", "--to", "::1", "--from", "c.toml"],
                 _ => &["--key", "me.key", "--senders", "me.pub"],
             };
@@ -119,6 +120,7 @@ fn systemd_takes_the_units_and_finds_them_safe() {
         // cache needs two capabilities, and netlink; a tuner traces processes of other users.
         let threshold = match name {
             "cache" => "--threshold=16",
+            "multipath" => "--threshold=25",
             "tune" => "--threshold=33",
             _ => "--threshold=12",
         };

@@ -10,7 +10,7 @@ use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::Metrics;
-use anabranch_deploy::programs::definition;
+use anabranch_deploy::programs::{self, definition};
 use anabranch_deploy::service::{self, Signals, cannot_listen};
 use anabranch_units::Size;
 use clap::Command;
@@ -164,16 +164,7 @@ fn listen(text: &str) -> Result<Listen, String> {
 /// The program `anabranch-multipath`.
 #[must_use]
 pub fn program() -> Command {
-    definition::<Arguments>(
-        "anabranch-multipath",
-        "Speak Multipath TCP over all interfaces, for programs that do not",
-    )
-}
-
-/// Its definition under its own name, for its manual page and completions.
-#[must_use]
-pub fn alone() -> Command {
-    program().get_subcommands().next().expect("it has one").clone()
+    definition::<Arguments>("anabranch-multipath", programs::MULTIPATH)
 }
 
 /// Runs the host until it is stopped.

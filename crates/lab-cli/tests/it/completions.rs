@@ -33,7 +33,9 @@ fn gather(command: &[&str], found: &mut BTreeMap<String, Vec<String>>) {
     for name in
         commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|n| !n.is_empty()))
     {
-        let packages = [("sense", "deploy"), ("sink", "deploy"), ("tune", "deploy"), ("cache", "host")];
+        let deploy = ["sense", "sink", "tune"].map(|name| (name, "deploy"));
+        let host = ["cache", "multipath"].map(|name| (name, "host"));
+        let packages = [&deploy[..], &host].concat();
         let small = packages.iter().find(|(small, _)| command.is_empty() && *small == name);
         let is_here = small.is_none_or(|(name, package)| {
             executable::is_built(&format!("anabranch-{name}"), &format!("anabranch-{package}"))

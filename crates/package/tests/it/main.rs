@@ -27,6 +27,7 @@ fn bin() -> PathBuf {
         "anabranch-lab",
         "anabranch-manual",
         "anabranch-cache",
+        "anabranch-multipath",
         "anabranch-gateway",
         "anabranch-key",
     ];

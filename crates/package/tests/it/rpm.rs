@@ -21,7 +21,7 @@ fn rpm_reads_and_installs_the_packages() {
     }
     assert!(query(&lab, "--requires").lines().any(|line| line == "anabranch = 1.2.3-1"));
     assert!(query(&small, "--requires").contains("libc.so.6(GLIBC_2."));
-    let services = ["cache", "gateway", "node", "sense", "sink"];
+    let services = ["cache", "gateway", "multipath", "node", "sense", "sink"];
     let files = services.map(|name| format!("/etc/anabranch/{name}.toml\n"));
     // The unit of `tune` is a template, whose instances the scripts do not know.
     assert_eq!(query(&small, "--configfiles"), files.concat() + "/etc/anabranch/tune.toml\n");
