@@ -36,6 +36,8 @@ pub struct MpCapable {
     pub version: u8,
     /// Flag A: checksums are required.
     pub checksum_required: bool,
+    /// Flag B: an extension of a later version; its receiver ignores the option.
+    pub extended: bool,
     /// Flag C: no further subflows to this address and port.
     pub no_joins_here: bool,
     /// Flag H: HMAC-SHA256.

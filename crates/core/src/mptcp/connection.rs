@@ -48,6 +48,10 @@ pub struct Connection {
     failed: bool,
     /// Whether MP_FAIL has arrived on the only subflow: the next data ends MPTCP.
     leaving: bool,
+    /// Whether data was sent twice on the only subflow: its bytes are no longer those of the data.
+    diverged: bool,
+    /// Whether the last segment had no MPTCP option.
+    mute: bool,
     /// Whether the peer accepts subflows to the address and port of the first one.
     joins_here: bool,
     /// Our announced addresses that the peer has not echoed.
@@ -168,7 +172,7 @@ impl Connection {
         subflow.backup = backup;
         if let Some(multipath) = subflow.tcp.multipath() {
             // RFC 8684 section 3.3.8: MP_PRIO applies to the subflow on which it is sent.
-            multipath.once.push_back(MptcpOption::MpPrio { backup });
+            multipath.say(MptcpOption::MpPrio { backup });
         }
     }
 
@@ -259,9 +263,13 @@ impl Connection {
         })
     }
 
-    /// Queues an event; an event that is already queued is not repeated.
+    /// Queues an event, unless the connection is over. An event that is already queued is not
+    /// repeated, and one that is out of date is dropped. A peer can therefore not make the queue
+    /// grow.
     fn raise(&mut self, event: Event) {
-        if !self.events.contains(&event) {
+        let late = self.over.is_some() && !matches!(event, Event::Closed(_));
+        if !late && !self.events.contains(&event) {
+            self.events.retain(|earlier| !event.replaces(earlier));
             self.events.push_back(event);
         }
     }

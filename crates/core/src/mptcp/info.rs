@@ -89,6 +89,20 @@ pub enum Event {
     Closed(CloseReason),
 }
 
+impl Event {
+    /// Whether this event makes an earlier one obsolete: the same address, or the same priority.
+    pub(crate) fn replaces(&self, earlier: &Self) -> bool {
+        let address = |event: &Self| match event {
+            Self::AddressAdded { id, .. } | Self::AddressRemoved(id) => Some(*id),
+            _ => None,
+        };
+        match (self, earlier) {
+            (Self::Priority(subflow, _), Self::Priority(other, _)) => subflow == other,
+            _ => address(self).is_some_and(|id| address(earlier) == Some(id)),
+        }
+    }
+}
+
 /// Why a subflow cannot be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -222,8 +222,10 @@ impl DataSender {
     /// Processes a DATA_ACK with the window of its segment. Returns `None` if it acknowledges data
     /// that was never sent, otherwise whether anything has moved.
     pub(crate) fn acknowledge(&mut self, ack: DataSeqNumber, window: u32) -> Option<bool> {
+        // What the scheduler has skipped was never sent.
+        let sent = self.gaps.front().map_or(self.next, |gap| gap.from);
         // The DATA_FIN takes one number, and it is sent only after all data was assigned.
-        let most = if self.closed && self.next == self.end() { self.end() + 1 } else { self.next };
+        let most = if self.closed && sent == self.end() { sent + 1 } else { sent };
         if !ack.le(most) {
             return None;
         }
@@ -364,13 +366,18 @@ impl DataSender {
     }
 }
 
-/// Stores data that subflows keep, and merges it with the preceding data if both are only on the
-/// same subflow.
+/// Stores data that subflows keep, and merges it with the preceding data if both are on the same
+/// subflows. A peer that acknowledges byte by byte can therefore not make the list grow.
 fn keep(kept: &mut Vec<Kept>, new: Kept) {
-    let alone = new.more.is_empty();
+    let follows = |before: &Copy, after: &Copy| before.on == after.on && before.end == after.seq;
     match kept.iter_mut().rev().find(|before| before.first.on == new.first.on) {
-        Some(before) if alone && before.more.is_empty() && before.first.end == new.first.seq => {
+        Some(before)
+            if before.more.len() == new.more.len()
+                && follows(&before.first, &new.first)
+                && before.more.iter().zip(&new.more).all(|(a, b)| follows(a, b)) =>
+        {
             before.first.end = new.first.end;
+            before.more.iter_mut().zip(&new.more).for_each(|(a, b)| a.end = b.end);
         }
         Some(_) | None => kept.push(new),
     }
@@ -378,3 +385,51 @@ fn keep(kept: &mut Vec<Kept>, new: Kept) {
 
 /// As for one TCP connection.
 const MAX_BUFFER: u32 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    const FIRST: DataSeqNumber = DataSeqNumber(100);
+
+    fn sender(window: u32) -> DataSender {
+        let mut sender = DataSender::new(FIRST, 1_000);
+        sender.write(&mut Bytes::from(vec![0; 1_000]));
+        assert_eq!(sender.acknowledge(FIRST, window), Some(true));
+        sender
+    }
+
+    fn copy(on: usize, seq: u32, len: u32) -> Copy {
+        let seq = SeqNumber(seq);
+        Copy { on, seq, end: seq + len, at: Instant::ZERO }
+    }
+
+    #[test]
+    fn what_was_skipped_cannot_be_acknowledged() {
+        let mut sender = sender(1_000);
+        sender.assign(FIRST, 100, copy(0, 0, 100));
+        sender.assign(FIRST + 200, 100, copy(1, 0, 100));
+        for ack in [101, 200, 300] {
+            assert_eq!(sender.acknowledge(FIRST + ack, 1_000), None, "{ack}");
+        }
+        assert_eq!(sender.acknowledge(FIRST + 100, 1_000), Some(true));
+        assert_eq!(sender.peek(0, 1_000), Some((FIRST + 100, 100)));
+    }
+
+    /// RFC 8684 section 3.3.2 lets the peer acknowledge any byte: the bytes that subflows still keep
+    /// stay one entry.
+    #[test]
+    fn acknowledgements_byte_by_byte_are_kept_together() {
+        let mut sender = sender(1_000);
+        sender.assign(FIRST, 500, copy(0, 0, 500));
+        sender.copied(0, copy(1, 7, 500));
+        for ack in 1..400 {
+            assert_eq!(sender.acknowledge(FIRST + ack, 1_000), Some(true));
+        }
+        assert_eq!(sender.kept.len(), 1);
+        sender.count_kept(|on| Some(SeqNumber(if on == 0 { 0 } else { 207 })));
+        assert_eq!(sender.kept_octets, 399);
+    }
+}

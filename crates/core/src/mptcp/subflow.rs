@@ -98,7 +98,7 @@ pub(crate) struct Subflow {
     pub(crate) confirm_tries: u8,
     heard: VecDeque<Heard>,
     /// Data without a mapping, by relative sequence number.
-    unmapped: Vec<(u32, Bytes)>,
+    unmapped: Reassembly,
     /// Number of bytes that wait for a mapping, or for the rest of one with a checksum.
     waiting: u64,
     /// The reason that the peer has given for its reset.
@@ -122,7 +122,7 @@ impl Subflow {
             confirm_at: None,
             confirm_tries: 0,
             heard: VecDeque::new(),
-            unmapped: Vec::new(),
+            unmapped: unmapped(),
             waiting: 0,
             reset: None,
             pace: Pace::default(),
@@ -173,31 +173,34 @@ impl Subflow {
         (verify, most): (bool, u64),
         mut deliver: impl FnMut(DataSeqNumber, Bytes),
     ) -> Result<(), Misplaced> {
-        let earlier = core::mem::take(&mut self.unmapped);
-        let mut pieces = core::iter::once((seq, payload)).chain(earlier);
-        while let Some((mut seq, mut payload)) = pieces.next() {
+        let mut earlier = core::mem::replace(&mut self.unmapped, unmapped());
+        let mut next = Some((seq, payload));
+        while let Some((mut seq, mut payload)) = next {
             while !payload.is_empty() {
                 let Some((before, i, n)) = self.locate(seq, payload.len() as u32) else {
-                    self.unmapped.push((seq, payload));
+                    self.unmapped.insert(SeqNumber(seq), payload);
                     break;
                 };
                 if before > 0 {
-                    self.unmapped.push((seq, payload.split_to(before as usize)));
+                    self.unmapped.insert(SeqNumber(seq), payload.split_to(before as usize));
                     seq = seq.wrapping_add(before);
                 }
                 let piece = payload.split_to(n as usize);
                 let damaged = self.take(i, seq, piece, verify, &mut deliver);
                 seq = seq.wrapping_add(n);
                 if let Some(damaged) = damaged {
-                    self.unmapped.push((seq, payload));
-                    self.unmapped.extend(pieces);
+                    self.unmapped.insert(SeqNumber(seq), payload);
+                    while let Some((seq, data)) = earlier.pop_first() {
+                        self.unmapped.insert(seq, data);
+                    }
                     return Err(damaged);
                 }
             }
+            next = earlier.pop_first().map(|(seq, data)| (seq.0, data));
         }
         let held = self.heard.iter().filter_map(|heard| Some(heard.check.as_ref()?.held.octets()));
-        let unmapped = self.unmapped.iter().map(|(_, data)| data.len() as u64);
-        self.waiting = if self.unmapped.is_empty() && !verify { 0 } else { held.chain(unmapped).sum() };
+        self.waiting =
+            if self.unmapped.is_empty() && !verify { 0 } else { held.sum::<u64>() + self.unmapped.octets() };
         if self.waiting > most { Err(Misplaced::TooMuch) } else { Ok(()) }
     }
 
@@ -249,8 +252,8 @@ impl Subflow {
     /// those of the data, which begins at `first`.
     pub(crate) fn flush(&mut self, first: DataSeqNumber, mut deliver: impl FnMut(DataSeqNumber, Bytes)) {
         self.heard.iter_mut().for_each(|heard| heard.release(&mut deliver));
-        for (seq, data) in self.unmapped.drain(..) {
-            deliver(first + u64::from(seq) - 1, data);
+        while let Some((seq, data)) = self.unmapped.pop_first() {
+            deliver(first + u64::from(seq.0) - 1, data);
         }
     }
 
@@ -269,17 +272,19 @@ impl Subflow {
     }
 }
 
+/// Room for data without a mapping. Small pieces are merged, whatever their mappings will be.
+fn unmapped() -> Reassembly {
+    let mut data = Reassembly::default();
+    data.set_mss(u32::MAX);
+    data
+}
+
 impl Heard {
     /// Passes on what waits for the checksum, which does not count any more.
     fn release(&mut self, mut deliver: impl FnMut(DataSeqNumber, Bytes)) {
         let Some(mut check) = self.check.take() else { return };
-        while let Some(block) = check.held.first() {
-            let mut at = block;
-            while let Some(piece) = check.held.pop(at) {
-                let len = piece.len() as u32;
-                deliver(self.dsn + u64::from(at.0), piece);
-                at += len;
-            }
+        while let Some((at, piece)) = check.held.pop_first() {
+            deliver(self.dsn + u64::from(at.0), piece);
         }
     }
 }
@@ -327,7 +332,7 @@ mod tests {
         subflow.hear(heard(5, 9, None));
         let (mut out, placed) = place(&mut subflow, 8, b"", 100);
         out.sort_by_key(|(dsn, _)| *dsn);
-        assert_eq!((out, placed), (vec![piece(1, b"ab"), piece(5, b"ef"), piece(7, b"g")], true));
+        assert_eq!((out, placed), (vec![piece(1, b"ab"), piece(5, b"efg")], true));
         assert!(!place(&mut subflow, 50, b"0123456789", 9).1);
     }
 

@@ -91,6 +91,8 @@ pub(crate) struct Incoming {
     pub(crate) seq: u32,
     /// The payload.
     pub(crate) payload: Bytes,
+    /// Whether the segment carries a FIN.
+    pub(crate) fin: bool,
 }
 
 impl Multipath {
@@ -132,6 +134,19 @@ impl Multipath {
     #[inline]
     pub(crate) fn is_urgent(&self) -> bool {
         self.probe_due || self.ack_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
+    }
+
+    /// Schedules an option for the next segment without data. It takes the place of a waiting one
+    /// about the same address or priority, so that a peer cannot make the queue grow.
+    pub(crate) fn say(&mut self, option: MptcpOption) {
+        self.once.retain(|earlier| match (earlier, &option) {
+            (MptcpOption::AddAddr(a), MptcpOption::AddAddr(b)) => {
+                (a.id, a.hmac.is_none()) != (b.id, b.hmac.is_none())
+            }
+            (MptcpOption::MpPrio { .. }, MptcpOption::MpPrio { .. }) => false,
+            (earlier, option) => earlier != option,
+        });
+        self.once.push_back(option);
     }
 
     /// Ends MPTCP on the open subflow, the first byte of which is at `first` of the data. The next

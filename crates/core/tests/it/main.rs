@@ -16,6 +16,7 @@ mod dtc_node;
 mod dtc_world;
 mod mptcp_fallback;
 mod mptcp_faults;
+mod mptcp_hostile;
 mod mptcp_predictive;
 mod mptcp_send_buffer;
 mod mptcp_transfer;

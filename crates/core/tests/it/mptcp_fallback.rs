@@ -280,3 +280,26 @@ fn an_end_that_takes_no_joins_at_its_address_is_known() {
         assert_eq!(world.server.connection.as_ref().unwrap().joins_here(), from == End::Server);
     }
 }
+
+/// A route that changes to one with a middlebox which removes all options: no DATA_ACK arrives, and
+/// the receiver takes the rest as plain TCP. Data that was sent again would arrive twice.
+#[test]
+fn options_that_vanish_during_the_transfer_end_multipath() {
+    let mut world = World::new(config(false), config(false), paths(1), 7);
+    let data = octets(5, 400_000);
+    world.client.outbox = data.clone();
+    world.client.closes = true;
+    world.server.closes = true;
+    world.rule = Some(Box::new(|now, _, _, segment| {
+        if now > Instant::ZERO + Duration::from_secs(1) {
+            segment.mptcp = Mptcp::NONE;
+        }
+        Verdict::Pass
+    }));
+    assert!(world.run_to_end(100), "at {}", world.now);
+    assert_eq!(world.server.inbox.len(), data.len());
+    assert!(world.server.inbox == data, "octets differ");
+    for side in [&world.client, &world.server] {
+        assert!(side.events.contains(&Event::FellBack), "{:?}", side.events);
+    }
+}

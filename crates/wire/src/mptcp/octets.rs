@@ -24,8 +24,9 @@ mod subtype {
 
 /// Flag F of a DSS.
 const DATA_FIN: u8 = 0x10;
-/// Flags A, C and H of MP_CAPABLE.
+/// Flags A, B, C and H of MP_CAPABLE.
 const CHECKSUM_REQUIRED: u8 = 0x80;
+const EXTENDED: u8 = 0x40;
 const NO_JOINS_HERE: u8 = 0x20;
 const HMAC_SHA256: u8 = 0x01;
 
@@ -155,6 +156,7 @@ fn emit_capable(capable: &MpCapable, len: usize, out: &mut Writer<'_>) {
     out.head(len, subtype::MP_CAPABLE, capable.version & 0xf);
     let flag = |on, bit| if on { bit } else { 0 };
     out.put(&[flag(capable.checksum_required, CHECKSUM_REQUIRED)
+        | flag(capable.extended, EXTENDED)
         | flag(capable.no_joins_here, NO_JOINS_HERE)
         | flag(capable.hmac_sha256, HMAC_SHA256)]);
     match capable.form {
@@ -306,6 +308,7 @@ fn read_capable(version: u8, reader: &mut Reader<'_>, len: usize) -> Option<MpCa
     Some(MpCapable {
         version,
         checksum_required: flags & CHECKSUM_REQUIRED != 0,
+        extended: flags & EXTENDED != 0,
         no_joins_here: flags & NO_JOINS_HERE != 0,
         hmac_sha256: flags & HMAC_SHA256 != 0,
         form,

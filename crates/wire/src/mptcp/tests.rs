@@ -38,6 +38,7 @@ fn layouts_are_those_of_the_figures() {
         MptcpOption::MpCapable(MpCapable {
             version: 1,
             checksum_required: false,
+            extended: false,
             no_joins_here: false,
             hmac_sha256: true,
             form,
@@ -151,10 +152,11 @@ fn any_option() -> impl Strategy<Value = MptcpOption> {
             _ => CapableForm::Data { sender: Key(a), receiver: Key(b), len, checksum },
         },
     );
-    let capable = (0..16_u8, any::<[bool; 3]>(), form).prop_map(|(version, [a, c, h], form)| {
+    let capable = (0..16_u8, any::<[bool; 4]>(), form).prop_map(|(version, [a, b, c, h], form)| {
         MptcpOption::MpCapable(MpCapable {
             version,
             checksum_required: a,
+            extended: b,
             no_joins_here: c,
             hmac_sha256: h,
             form,

@@ -47,16 +47,49 @@ fn joining(segment: &Segment) -> Option<(Token, u32, AddressId, bool)> {
     })
 }
 
-/// The MP_CAPABLE option if we support its parameters: version 1, HMAC-SHA256.
+/// The MP_CAPABLE option if we support its parameters: version 1, HMAC-SHA256, no extension.
 pub(super) fn capable(mptcp: &Mptcp) -> Option<&MpCapable> {
     mptcp.options().iter().find_map(|option| match option {
-        MptcpOption::MpCapable(capable) if capable.version == VERSION && capable.hmac_sha256 => Some(capable),
+        MptcpOption::MpCapable(capable) if is_supported(capable) => Some(capable),
         _ => None,
     })
 }
 
+fn is_supported(capable: &MpCapable) -> bool {
+    capable.version == VERSION && capable.hmac_sha256 && !capable.extended
+}
+
+/// Whether the options are those of a plain TCP segment. An MP_CAPABLE with unsupported parameters
+/// is ignored (RFC 8684 section 3.1).
+pub(super) fn is_plain(mptcp: &Mptcp) -> bool {
+    let ignored =
+        |option: &MptcpOption| matches!(option, MptcpOption::MpCapable(capable) if !is_supported(capable));
+    mptcp.dss().is_none() && mptcp.options().iter().all(ignored)
+}
+
+impl JoinError {
+    /// Builds the reset that answers a SYN with MP_JOIN which was refused for this reason (RFC 8684
+    /// sections 3.2 and 3.6); `None` if the segment is itself a reset.
+    pub fn reset_for(self, segment: &Segment) -> Option<Segment> {
+        let (transient, reason) = match self {
+            Self::Token | Self::NotJoin | Self::NotMultipath => (false, ResetReason::MPTCP_SPECIFIC),
+            Self::Closing => (false, ResetReason::PROHIBITED),
+            Self::TooMany => (true, ResetReason::LACK_OF_RESOURCES),
+        };
+        let why = MptcpOption::MpTcpRst(MpTcpRst { transient, reason });
+        reset_for(segment).map(|reset| Segment { mptcp: Mptcp::only(why), ..reset })
+    }
+}
+
 fn our_capable(checksum_required: bool, form: CapableForm) -> MpCapable {
-    MpCapable { version: VERSION, checksum_required, no_joins_here: false, hmac_sha256: true, form }
+    MpCapable {
+        version: VERSION,
+        checksum_required,
+        extended: false,
+        no_joins_here: false,
+        hmac_sha256: true,
+        form,
+    }
 }
 
 impl Connection {
@@ -107,6 +140,8 @@ impl Connection {
             checksums: config.checksums,
             failed: false,
             leaving: false,
+            diverged: false,
+            mute: false,
             joins_here: true,
             announced: alloc::vec::Vec::new(),
             subflows: alloc::vec::Vec::new(),
@@ -168,7 +203,7 @@ impl Connection {
     }
 
     /// Answers a SYN with MP_JOIN; `address` is the id of our address that received it. On an error
-    /// the caller answers with [`tcp::reset_for`].
+    /// the caller answers with [`JoinError::reset_for`].
     pub fn accept_join(
         &mut self,
         now: Instant,
@@ -185,6 +220,9 @@ impl Connection {
         }
         if let Some(error) = self.refuses_join() {
             return Err(error);
+        }
+        if self.subflows.len() >= MAX_JOINED {
+            return Err(JoinError::TooMany);
         }
         let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
         let (ours, theirs) = self.hmacs(remote, secrets.nonce, nonce);
@@ -257,7 +295,7 @@ impl Connection {
     pub(super) fn say(&mut self, option: MptcpOption) -> bool {
         let ready = self.subflows.iter_mut().find(|s| s.is_ready());
         let Some(multipath) = ready.and_then(|s| s.tcp.multipath()) else { return false };
-        multipath.once.push_back(option);
+        multipath.say(option);
         true
     }
 
@@ -284,16 +322,25 @@ impl Connection {
                 }
                 true
             }
+            // In a simultaneous open no segment can carry the keys, so both ends continue as TCP.
+            Stage::Offering if has(Flags::SYN) => {
+                if subflow.tcp.state() == tcp::State::SynSent {
+                    self.fall_back(None);
+                }
+                true
+            }
             // Without the key, the data cannot be placed. It is sent again, with the key before it.
             Stage::Offering => {
-                segment.payload.is_empty() || segment.mptcp.is_empty() || capable(&segment.mptcp).is_some()
+                segment.payload.is_empty() || is_plain(&segment.mptcp) || capable(&segment.mptcp).is_some()
             }
             // Before its HMAC was verified, data could come from an attacker.
             Stage::Joined { .. } => segment.payload.is_empty() || joins(segment),
             Stage::Joining { nonce } if has(Flags::SYN) && has(Flags::ACK) => {
                 !subflow.tcp.awaits(segment) || self.check_join_answer(index, segment, nonce)
             }
-            Stage::Joining { .. } | Stage::Unconfirmed | Stage::Ready | Stage::Retiring | Stage::Gone => true,
+            // A simultaneous open would skip the check of the peer's HMAC.
+            Stage::Joining { .. } => !has(Flags::SYN),
+            Stage::Unconfirmed | Stage::Ready | Stage::Retiring | Stage::Gone => true,
         }
     }
 
@@ -321,12 +368,7 @@ impl Connection {
             }
             None => {
                 let id = subflow.id;
-                if let Some(mut reset) = reset_for(segment) {
-                    let reason = ResetReason::MPTCP_SPECIFIC;
-                    let why = MpTcpRst { transient: false, reason };
-                    reset.mptcp = Mptcp::only(MptcpOption::MpTcpRst(why));
-                    self.resets.push_back((id, reset));
-                }
+                self.resets.extend(JoinError::Token.reset_for(segment).map(|reset| (id, reset)));
                 self.dropped += 1;
                 self.bury(index, tcp::CloseReason::Refused);
                 false
@@ -340,7 +382,12 @@ impl Connection {
     pub(super) fn learn(&mut self, index: usize, capable: &MpCapable, window: u32) {
         let sender = match (capable.form, self.remote) {
             (_, Some(_)) | (CapableForm::Syn, None) => return,
-            (CapableForm::SynAck { sender }, None) => sender,
+            // Only the answer to our own offer has this form.
+            (CapableForm::SynAck { sender }, None) if self.offers(index) => sender,
+            (CapableForm::SynAck { .. }, None) => {
+                self.dropped += 1;
+                return;
+            }
             (CapableForm::Ack { sender, receiver } | CapableForm::Data { sender, receiver, .. }, None) => {
                 if receiver != self.local.key {
                     self.dropped += 1;
@@ -400,6 +447,12 @@ impl Connection {
         }
     }
 
+    /// Whether the subflow is the first one of a connection that we open.
+    fn offers(&mut self, index: usize) -> bool {
+        let subflow = self.subflows.get_mut(index);
+        subflow.and_then(|s| s.tcp.multipath()).is_some_and(|multipath| multipath.begins_with_keys())
+    }
+
     /// Checks the third segment of a join.
     pub(super) fn check_join_proof(&mut self, index: usize, hmac: &[u8; 20]) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
@@ -421,10 +474,10 @@ impl Connection {
         }
     }
 
-    /// Whether the connection may continue as plain TCP: all data has been on its only subflow, so
-    /// the bytes of the subflow are those of the data.
+    /// Whether the connection may continue as plain TCP: all data has been on its only subflow
+    /// once, so the bytes of the subflow are those of the data.
     pub(super) fn may_fall_back(&self) -> bool {
-        self.mode == Mode::Multipath && self.subflows.len() == 1
+        self.mode == Mode::Multipath && self.subflows.len() == 1 && !self.diverged
     }
 
     /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if a segment has
@@ -471,3 +524,6 @@ const ECHO_TIME: Duration = Duration::from_secs(1);
 const MAX_ANNOUNCEMENTS: u32 = 4;
 /// Largest number of simultaneous subflows.
 const MAX_SUBFLOWS: u8 = 8;
+/// Number of subflows of a connection, closed ones included, beyond which the peer opens no more:
+/// a closed subflow keeps its place.
+const MAX_JOINED: usize = 1024;

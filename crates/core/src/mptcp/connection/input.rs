@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::handshake::capable;
+use super::handshake::{capable, is_plain};
 use super::{Connection, Mode};
 use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::receive::Brought;
@@ -65,18 +65,24 @@ impl Connection {
         if self.mode == Mode::Plain {
             return;
         }
-        if let Some(capable) = capable(&incoming.mptcp) {
+        if !self.is_authentic(index, &incoming.mptcp) {
+            return;
+        }
+        if let (0, Some(capable)) = (index, capable(&incoming.mptcp)) {
             let capable = *capable;
             self.learn(index, &capable, incoming.window);
             if let (CapableForm::Data { len, checksum, .. }, Some(remote)) = (capable.form, self.remote) {
                 self.hear(index, (1, remote.idsn + 1, len.into()), (checksum, len));
             }
         }
+        self.mute = is_plain(&incoming.mptcp);
         if self.speaks_plain(index, &incoming) {
             return self.fall_back(Some(incoming.window));
         }
+        // An infinite mapping belongs to data.
         let infinite = |dss: &Dss| dss.mapping().is_some_and(|mapping| mapping.len == 0);
-        if self.may_fall_back() && incoming.mptcp.dss().is_some_and(infinite) {
+        if self.may_fall_back() && !incoming.payload.is_empty() && incoming.mptcp.dss().is_some_and(infinite)
+        {
             return self.fall_back(Some(incoming.window));
         }
         for option in incoming.mptcp.options() {
@@ -95,15 +101,38 @@ impl Connection {
         }
     }
 
+    /// Whether the sender of the options has proved that it knows our key. On a subflow that the
+    /// peer opens, nothing counts before its HMAC; an acknowledgement without it ends the subflow
+    /// (RFC 8684 section 3.2).
+    fn is_authentic(&mut self, index: usize, mptcp: &Mptcp) -> bool {
+        let Some(subflow) = self.subflows.get(index) else { return false };
+        let Stage::Joined { .. } = subflow.stage else { return true };
+        let answered = !matches!(subflow.tcp.state(), tcp::State::SynReceived | tcp::State::Closed);
+        let proof = mptcp.options().iter().find_map(|option| match option {
+            MptcpOption::MpJoin(MpJoin::Ack { hmac }) => Some(*hmac),
+            _ => None,
+        });
+        match proof {
+            Some(hmac) => self.check_join_proof(index, &hmac),
+            None if answered => {
+                self.dropped += 1;
+                self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
+            }
+            None => {}
+        }
+        self.subflows.get(index).is_some_and(|s| s.stage == Stage::Ready)
+    }
+
     /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow:
-    /// data arrives without MPTCP options, or our first data is acknowledged without them (RFC 8684
-    /// section 3.7).
+    /// data arrives without MPTCP options, or the answer to the handshake has none: the
+    /// acknowledgement of our first data, or a FIN (RFC 8684 section 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
         index == 0
             && self.subflows.len() == 1
-            && incoming.mptcp.is_empty()
+            && !self.diverged
+            && is_plain(&incoming.mptcp)
             && match subflow.stage {
                 // The third segment of the handshake.
                 Stage::Offering => tcp.state != tcp::State::SynSent,
@@ -112,7 +141,7 @@ impl Connection {
                 Stage::Ready if self.confirmed => {
                     !incoming.payload.is_empty() && !subflow.covers(incoming.seq)
                 }
-                Stage::Ready => tcp.bytes_acked > 0 || !incoming.payload.is_empty(),
+                Stage::Ready => tcp.bytes_acked > 0 || !incoming.payload.is_empty() || incoming.fin,
                 Stage::Joining { .. }
                 | Stage::Joined { .. }
                 | Stage::Unconfirmed
@@ -194,7 +223,7 @@ impl Connection {
             self.confirm(index);
         }
         if let Some(multipath) = self.subflows.get_mut(index).and_then(|s| s.tcp.multipath()) {
-            multipath.once.push_back(MptcpOption::AddAddr(AddAddr { hmac: None, ..*add }));
+            multipath.say(MptcpOption::AddAddr(AddAddr { hmac: None, ..*add }));
         }
         self.raise(Event::AddressAdded { id: add.id, address: add.address, port: add.port });
     }
@@ -212,7 +241,7 @@ impl Connection {
                 None => self.dropped += 1,
             }
         }
-        let Some(mapping) = dss.mapping() else { return };
+        let Some(mapping) = dss.mapping().filter(|mapping| mapping.len > 0) else { return };
         let dsn = mapping.dsn.expand(self.rx.nxt());
         let mut len = u32::from(mapping.len);
         if dss.data_fin() {

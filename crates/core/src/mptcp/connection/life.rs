@@ -3,6 +3,7 @@
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::{Event, SubflowId};
+use crate::mptcp::send::Chunk;
 use crate::mptcp::subflow::{Stage, Subflow};
 use crate::segment::{DataSeqNumber, MpTcpRst, MptcpOption, ResetReason};
 use crate::tcp::{self, CloseReason, Coupling};
@@ -125,6 +126,11 @@ impl Connection {
     /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks
     /// is sent again, the DATA_FIN is repeated, and a closed window is probed.
     fn unstall(&mut self) {
+        if self.may_fall_back() && self.mute && self.only_subflow_delivers() {
+            // The peer has our data and sends no DATA_ACK: a middlebox removes the options, or the
+            // peer has fallen back. Sent again on this subflow, the data could arrive twice.
+            return self.fall_back(Some(self.peer_window()));
+        }
         let subflows = &self.subflows;
         let mut first = true;
         self.tx.mark_lost(|chunk| {
@@ -150,6 +156,15 @@ impl Connection {
                 multipath.probe_due = true;
             }
         }
+    }
+
+    /// Whether the peer has acknowledged the oldest chunk on the first subflow.
+    fn only_subflow_delivers(&self) -> bool {
+        let has = |chunk: &Chunk| {
+            let mut copies = chunk.copies();
+            copies.all(|copy| self.subflows[0].tcp.has_delivered(copy.seq, copy.end))
+        };
+        self.tx.chunk(0).is_some_and(has)
     }
 
     fn arm_stall(&mut self, now: Instant) {
@@ -204,11 +219,19 @@ impl Connection {
                 tcp::Event::Writable if self.mode == Mode::Plain => self.raise(Event::Writable),
                 tcp::Event::PeerClosed if self.mode == Mode::Plain => self.raise(Event::PeerClosed),
                 tcp::Event::Readable | tcp::Event::Writable => {}
-                // The peer closes this subflow for sending, so it is of no further use for us
-                // either.
-                tcp::Event::PeerClosed => retire(now, &mut self.subflows[index]),
+                tcp::Event::PeerClosed => self.peer_leaves(now, index),
                 tcp::Event::Closed(reason) => self.bury(index, reason),
             }
+        }
+    }
+
+    /// Handles the FIN of the peer. The subflow is of no further use for us either, unless it is
+    /// the last one after the peer's DATA_FIN: our own data has yet to leave on it (RFC 8684
+    /// section 3.3.3).
+    fn peer_leaves(&mut self, now: Instant, index: usize) {
+        let others = self.subflows.iter().enumerate().any(|(i, s)| i != index && s.is_ready());
+        if others || !self.rx.ended() || self.tx.fin_acked() {
+            retire(now, &mut self.subflows[index]);
         }
     }
 
@@ -251,7 +274,13 @@ impl Connection {
         }
         if !self.subflows.iter().any(Subflow::is_alive) {
             let graceful = self.mode == Mode::Multipath && self.tx.fin_acked() && self.rx.ended();
-            self.finish(if graceful { CloseReason::Graceful } else { reason });
+            // Without both DATA_FINs data may be lost, even if each subflow ends with a FIN.
+            let lost = self.mode == Mode::Multipath && reason == CloseReason::Graceful;
+            self.finish(match graceful {
+                true => CloseReason::Graceful,
+                false if lost => CloseReason::Reset,
+                false => reason,
+            });
         }
     }
 

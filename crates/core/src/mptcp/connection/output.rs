@@ -19,8 +19,7 @@ impl Connection {
             return Some(reset);
         }
         if self.leaving && self.tx.unsent() > 0 && self.may_fall_back() {
-            let window = self.tx.peer_window().min(u64::from(u32::MAX)) as u32;
-            self.fall_back(Some(window));
+            self.fall_back(Some(self.peer_window()));
         }
         self.say_end();
         loop {
@@ -59,6 +58,8 @@ impl Connection {
         {
             multipath.data_fin_due = true;
             multipath.data_fin_said = true;
+            // The keys come first. The answer to a probe shows that the peer has them.
+            multipath.probe_due |= multipath.ack.is_some();
         }
     }
 
@@ -218,8 +219,14 @@ impl Connection {
     fn send_copy(&mut self, now: Instant, index: usize, chunk: usize) -> bool {
         let Some((dsn, len)) = self.tx.chunk(chunk).map(|chunk| (chunk.dsn, chunk.len)) else { return false };
         let copy = self.put(now, index, dsn, len);
+        self.diverged |= self.subflows.len() == 1;
         self.tx.copied(chunk, copy);
         true
+    }
+
+    /// The peer's window in bytes, as a subflow counts it.
+    pub(super) fn peer_window(&self) -> u32 {
+        self.tx.peer_window().min(u64::from(u32::MAX)) as u32
     }
 
     fn put(&mut self, now: Instant, index: usize, dsn: DataSeqNumber, len: u32) -> Copy {

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use bytes::Bytes;
 
 use super::{Connection, State};
-use crate::segment::{DataSeqNumber, Mptcp, SackBlocks, Segment, SeqNumber};
+use crate::segment::{DataSeqNumber, Flags, Mptcp, SackBlocks, Segment, SeqNumber};
 use crate::tcp::Config;
 use crate::tcp::congestion::Coupling;
 use crate::tcp::multipath::{Incoming, Multipath, SendMap, TIGHTER};
@@ -179,6 +179,7 @@ impl Connection {
             window: u32::from(segment.window) << shift,
             seq: seq.distance(self.rx.irs()) as u32,
             payload: if takes { segment.payload.clone() } else { Bytes::new() },
+            fin: segment.flags.contains(Flags::FIN),
         });
     }
 

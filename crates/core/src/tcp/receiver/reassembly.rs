@@ -52,7 +52,7 @@ impl Reassembly {
     pub(crate) fn insert(&mut self, seq: SeqNumber, mut data: Bytes) {
         // The window bounds the number of full segments, so only small ones need this limit.
         let pieces = self.pieces.len();
-        if pieces >= MAX_PIECES && self.octets < pieces as u64 * SMALL_PIECE {
+        if data.is_empty() || pieces >= MAX_PIECES && self.octets < pieces as u64 * SMALL_PIECE {
             return;
         }
         let (mut seq, end) = (seq, seq + data.len() as u32);
@@ -102,9 +102,10 @@ impl Reassembly {
         }
     }
 
-    /// The first number held.
-    pub(crate) fn first(&self) -> Option<SeqNumber> {
-        self.pieces.front().map(|piece| piece.seq)
+    /// Takes the first piece with its number.
+    pub(crate) fn pop_first(&mut self) -> Option<(SeqNumber, Bytes)> {
+        let seq = self.pieces.front()?.seq;
+        self.pop(seq).map(|data| (seq, data))
     }
 
     /// Takes the piece that contains `nxt`, without its bytes before `nxt`.
