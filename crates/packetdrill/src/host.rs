@@ -3,23 +3,30 @@
 mod args;
 mod call;
 mod errors;
+mod flow;
 mod link;
 mod options;
 mod poll;
 mod socket;
 mod transfer;
+mod transport;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
+use anabranch_core::mptcp::{Secrets, SubflowId};
 use anabranch_core::segment::{Segment, SeqNumber};
-use anabranch_core::tcp::{CloseReason, Connection, Event, SackRole, reset_for};
+use anabranch_core::tcp::{CloseReason, Event, SackRole, reset_for};
 use anabranch_core::time::Instant;
 
 pub(crate) use self::args::{Attempt, Reply};
+pub(crate) use self::flow::Flow;
 pub(crate) use self::link::Link;
 use self::link::MARGIN;
 use self::poll::Epoll;
 use self::socket::{Socket, Stage};
+use self::transport::Happening;
+pub(crate) use self::transport::Transport;
 use crate::settings::Settings;
 
 /// The host under test.
@@ -30,9 +37,11 @@ pub(crate) struct Host {
     files: BTreeMap<i64, File>,
     sockets: Vec<Socket>,
     links: Vec<Link>,
+    /// The subflows of all connections, in the order of opening.
+    flows: Vec<Flow>,
     /// Segments that have left, oldest first.
     pub(crate) sent: VecDeque<Sent>,
-    /// The connection to which packets without ports belong.
+    /// The flow to which packets without ports and addresses belong.
     pub(crate) current: Option<usize>,
 }
 
@@ -50,8 +59,8 @@ enum File {
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) at: Instant,
-    /// Index of the connection.
-    pub(crate) link: usize,
+    /// Index of the flow.
+    pub(crate) flow: usize,
     pub(crate) segment: Segment,
     /// True if the segment ends with the last byte written.
     pub(crate) ends_queue: bool,
@@ -65,6 +74,7 @@ impl Host {
             files: BTreeMap::new(),
             sockets: Vec::new(),
             links: Vec::new(),
+            flows: Vec::new(),
             sent: VecDeque::new(),
             current: None,
         }
@@ -74,14 +84,9 @@ impl Host {
         self.now
     }
 
-    pub(crate) fn link(&self, index: usize) -> Option<&Link> {
-        self.links.get(index)
-    }
-
-    /// The connection with these ports in the script: local, remote.
-    pub(crate) fn find(&self, ports: (u16, u16)) -> Option<usize> {
-        // The latest one, since an earlier connection with these ports may be closed.
-        self.links.iter().rposition(|link| link.ports == ports)
+    /// The connection of a flow.
+    pub(crate) fn link(&self, flow: usize) -> Option<&Link> {
+        self.links.get(self.flows.get(flow)?.link?)
     }
 
     /// The time of the next timer.
@@ -108,14 +113,19 @@ impl Host {
         self.drain();
     }
 
-    /// A segment arrives for the connection `link`, or for a listener.
-    pub(crate) fn receive(&mut self, link: usize, segment: Segment) {
-        if let Some(found) = self.links.get_mut(link) {
-            if found.closed.is_some() {
-                if let Some(reset) = reset_for(&segment) {
-                    self.sent.push_back(Sent { at: self.now, link, segment: reset, ends_queue: false });
-                }
+    /// A segment arrives on a flow.
+    pub(crate) fn receive(&mut self, flow: usize, segment: Segment) {
+        let Some(Flow { link, subflow, .. }) = self.flows.get(flow).copied() else { return };
+        if let Some(found) = link.and_then(|link| self.links.get_mut(link)) {
+            if found.closed.is_some() && found.connection.multi().is_none() {
+                let (at, reset) = (self.now, reset_for(&segment));
+                self.sent.extend(reset.map(|segment| Sent { at, flow, segment, ends_queue: false }));
                 return;
+            }
+            let accepted = found.listener.is_some();
+            if let Some(multi) = found.connection.multi_mut() {
+                let learns = accepted && !multi.connection.is_multipath();
+                multi.confirms = learns && flow::is_third(&segment);
             }
             let len = segment.payload.len() as u32;
             if len > 0 {
@@ -123,7 +133,7 @@ impl Host {
                 let largest = self.settings.peer_mss.unwrap_or(len);
                 found.largest_received = found.largest_received.max(len.min(largest));
             }
-            found.connection.handle_segment(self.now, segment);
+            found.connection.handle_segment(self.now, subflow, segment);
             if found.held_for_more && (found.nodelay || found.connection.info().buffered == 0) {
                 found.release();
             }
@@ -133,15 +143,22 @@ impl Host {
 
     /// The lower limit of the new connection's initial sequence number if this SYN ends a
     /// connection in TIME-WAIT, so that a listener may accept it.
-    pub(crate) fn gives_way(&mut self, link: usize, syn: &Segment) -> Option<SeqNumber> {
+    pub(crate) fn gives_way(&mut self, flow: usize, syn: &Segment) -> Option<SeqNumber> {
+        let link = self.flows.get(flow)?.link?;
         let least = self.links.get_mut(link)?.connection.give_way(self.now, syn);
         self.drain();
         least
     }
 
-    /// Handles a SYN for a listener on `port`. Returns the index of the new connection, which
-    /// begins at `iss`.
-    pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>, iss: SeqNumber) -> Option<usize> {
+    /// Handles a SYN for a listener on `port`. Returns the index of the first flow of the new
+    /// connection, which begins at `iss`.
+    pub(crate) fn open(
+        &mut self,
+        mut syn: Segment,
+        port: Option<u16>,
+        addresses: (IpAddr, IpAddr),
+        iss: SeqNumber,
+    ) -> Option<usize> {
         let listens = |socket: &Socket| match &socket.stage {
             Stage::Listening { .. } => port.is_none_or(|port| port == socket.port),
             Stage::New | Stage::Connected(_) => false,
@@ -163,26 +180,36 @@ impl Host {
         let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
         config.send_buffer = send_buffer.saturating_add(MARGIN);
         let (user_timeout, most_buffer) = (socket.user_timeout, socket.most_buffer);
-        let mut connection = Connection::accept(self.now, config, &syn, iss)?;
+        let secrets = self.secrets(iss);
+        let mut connection = self.passive(config, self.sockets[listener].multipath, &syn, secrets)?;
         connection.set_user_timeout(self.now, user_timeout);
-        let link = self.links.len();
+        let (link, ports) = (self.links.len(), (syn.dst_port, syn.src_port));
         self.links.push(Link {
             listener: Some(listener),
             lowat,
             advertised_mss,
             send_buffer,
             most_buffer,
-            ..Link::new(connection, iss, (syn.dst_port, syn.src_port))
+            ..Link::new(connection, iss, ports)
         });
-        self.current = Some(link);
+        let flow = self.first_flow(link, addresses, secrets);
         self.drain();
-        Some(link)
+        Some(flow)
+    }
+
+    /// Adds the first flow of a connection, which becomes the current one.
+    fn first_flow(&mut self, link: usize, addresses: (IpAddr, IpAddr), secrets: Secrets) -> usize {
+        let (ports, Secrets { iss, nonce, .. }) = (self.links[link].ports, secrets);
+        let flow = self.flows.len();
+        self.flows.push(Flow { link: Some(link), subflow: SubflowId(0), iss, ports, addresses, nonce });
+        self.current = Some(flow);
+        flow
     }
 
     /// The initial sequence number of the next connection, at least the limit from
     /// [`Host::gives_way`].
     pub(crate) fn next_iss(&self, least: Option<SeqNumber>) -> SeqNumber {
-        let iss = SeqNumber(ISS.wrapping_add(self.links.len() as u32 * 0x0100_0000));
+        let iss = SeqNumber(ISS.wrapping_add(self.flows.len() as u32 * 0x0100_0000));
         least.map_or(iss, |least| if iss.ge(least) { iss } else { least })
     }
 
@@ -191,16 +218,36 @@ impl Host {
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
             link.largest_window = link.largest_window.max(link.connection.info().peer_window);
-            while let Some(segment) = link.poll_transmit(self.now) {
-                let end = segment.seq + segment.payload.len() as u32;
-                let ends_queue = end.0 == (link.iss + 1).0.wrapping_add(link.written as u32);
-                self.sent.push_back(Sent { at: self.now, link: index, segment, ends_queue });
+            self.send(index);
+            while let Some(happening) = self.links[index].connection.poll_event() {
+                match happening {
+                    Happening::Tcp(event) => self.event(index, event),
+                    Happening::Address(address, port) => self.join_address(index, address, port),
+                    Happening::Other => {}
+                }
             }
-            link.stamp(self.now);
-            while let Some(event) = self.links[index].connection.poll_event() {
-                self.event(index, event);
+            // The path manager may have reacted to an event.
+            if let Some(multi) = self.links[index].connection.multi_mut() {
+                multi.confirms = false;
+                self.send(index);
             }
         }
+    }
+
+    /// Takes all segments of a connection.
+    fn send(&mut self, index: usize) {
+        let at = self.now;
+        while let Some((subflow, segment)) = self.links[index].poll_transmit(at) {
+            let link = &self.links[index];
+            let end = segment.seq + segment.payload.len() as u32;
+            let ends_queue = match link.connection.multi() {
+                None => end.0 == (link.iss + 1).0.wrapping_add(link.written as u32),
+                Some(multi) => multi.connection.info().unsent == 0,
+            };
+            let flow = self.flow_of(index, subflow);
+            self.sent.push_back(Sent { at, flow, segment, ends_queue });
+        }
+        self.links[index].stamp(at);
     }
 
     fn event(&mut self, index: usize, event: Event) {

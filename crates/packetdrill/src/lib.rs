@@ -1,5 +1,6 @@
-//! Runs scripts of Google's packetdrill (`gtests/net/tcp`) against
-//! [`anabranch_core::tcp::Connection`].
+//! Runs scripts of packetdrill against [`anabranch_core::tcp::Connection`] (Google's
+//! `gtests/net/tcp`) and [`anabranch_core::mptcp::Connection`] (`gtests/net/mptcp` of
+//! multipath-tcp/packetdrill).
 //!
 //! A script lists the system calls of a program, the segments that arrive, and the segments that
 //! the host must send, with their times. The runner drives the connection in simulated time behind
@@ -11,6 +12,7 @@
 //! * `host`: descriptors, sockets and system calls over connections.
 //! * `runner`: the events of a script in order; `segments` compares segments.
 //! * `code`: the Python snippets.
+//! * [`secrets`]: tokens and HMACs of Multipath TCP.
 //! * [`outcome`]: how a script ended.
 
 mod code;
@@ -20,6 +22,7 @@ pub mod outcome;
 mod parser;
 mod runner;
 pub mod script;
+pub mod secrets;
 pub mod settings;
 
 pub use outcome::Outcome;

@@ -1,6 +1,7 @@
 //! The grammar of scripts.
 
 mod call;
+mod multipath;
 mod packet;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Executes the events of a script in order and in simulated time.
 
 mod mapping;
+mod multipath;
 mod segments;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 use anabranch_core::time::{Duration, Instant};
 
 use self::mapping::Mapping;
+use self::multipath::Names;
 use crate::code::{Figures, Interpreter};
 use crate::host::{Attempt, Host, Reply, START};
 use crate::outcome::{Step, Stop};
@@ -24,6 +26,7 @@ pub(crate) fn run(script: &Script) -> Step {
         host: Host::new(settings),
         interpreter: Interpreter::default(),
         mappings: BTreeMap::new(),
+        names: Names::default(),
         last: None,
         blocked: None,
     };
@@ -36,8 +39,9 @@ pub(crate) fn run(script: &Script) -> Step {
 struct Runner<'a> {
     host: Host,
     interpreter: Interpreter,
-    /// Number mappings between script and host, by connection.
+    /// Number mappings between script and host, by flow.
     mappings: BTreeMap<usize, Mapping>,
+    names: Names,
     /// The previous event.
     last: Option<Last>,
     blocked: Option<Blocked<'a>>,
@@ -96,7 +100,7 @@ impl<'a> Runner<'a> {
             }
             Action::Shell(shell) => self.host.settings.command(shell)?,
             Action::Code(code) => {
-                let link = self.host.current.and_then(|link| self.host.link(link));
+                let link = self.host.current.and_then(|flow| self.host.link(flow));
                 self.interpreter.execute(line, code, &Figures::of(link, self.host.now()))?;
             }
         }

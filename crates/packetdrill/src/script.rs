@@ -94,6 +94,8 @@ pub struct Packet {
     pub options: Option<Vec<TcpOption>>,
     /// Source and destination port.
     pub ports: Option<(u16, u16)>,
+    /// Names of the source and destination address.
+    pub addresses: [Option<String>; 2],
 }
 
 /// The ECN field of the IP header (RFC 3168 section 5).
@@ -143,6 +145,135 @@ pub enum TcpOption {
     Sack(Vec<SackBlock>),
     /// TSval and TSecr.
     Timestamps(u32, u32),
+    /// An option of Multipath TCP (RFC 8684).
+    Multipath(Multipath),
+}
+
+/// An MPTCP option of a script. Data sequence numbers are relative to the initial one of their
+/// direction. `None` is computed by the runner, and not compared in a packet that leaves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Multipath {
+    /// MP_CAPABLE; the number of keys and `len` select its form.
+    Capable {
+        /// Protocol version.
+        version: u8,
+        /// Flags A to H, from the most significant bit on.
+        flags: u8,
+        /// Key of the sender and key of the receiver.
+        keys: Vec<KeyName>,
+        /// Data-level length.
+        len: Option<u16>,
+    },
+    /// MP_JOIN in a SYN.
+    JoinSyn {
+        /// Flag B.
+        backup: bool,
+        /// Id of the sender's address.
+        address: Option<u8>,
+        /// Token of the receiver.
+        token: Token,
+        /// The sender's nonce.
+        nonce: Option<u32>,
+    },
+    /// MP_JOIN in a SYN/ACK.
+    JoinSynAck {
+        /// Flag B.
+        backup: bool,
+        /// Id of the sender's address.
+        address: Option<u8>,
+        /// The sender's nonce.
+        nonce: Option<u32>,
+    },
+    /// MP_JOIN in the third segment.
+    JoinAck,
+    /// Data sequence signal. Of each number, whether it has 8 bytes, and its value.
+    Dss {
+        /// DATA_ACK.
+        ack: Option<(bool, u64)>,
+        /// Data sequence number of a mapping.
+        dsn: Option<(bool, u64)>,
+        /// Relative subflow sequence number.
+        ssn: Option<u32>,
+        /// Data-level length.
+        len: Option<u16>,
+        /// Checksum of the mapping.
+        checksum: Checksum,
+        /// DATA_FIN.
+        fin: bool,
+    },
+    /// ADD_ADDR.
+    AddAddress {
+        /// Id of the address.
+        id: Option<u8>,
+        /// The address.
+        address: Named<std::net::IpAddr>,
+        /// The port.
+        port: Option<u16>,
+        /// Flag E: an echo, without an HMAC.
+        echo: bool,
+        /// The truncated HMAC.
+        hmac: Option<u64>,
+    },
+    /// REMOVE_ADDR with its ids.
+    RemoveAddress(Vec<u8>),
+    /// MP_PRIO; with an address only in version 0.
+    Prio {
+        /// Flag B.
+        backup: bool,
+        /// Id of an address.
+        address: Option<u8>,
+    },
+    /// MP_FAIL.
+    Fail {
+        /// Data sequence number.
+        dsn: u32,
+    },
+    /// MP_FASTCLOSE; without a key with the right one.
+    Fastclose {
+        /// Key of the receiver.
+        key: Option<KeyName>,
+    },
+    /// MP_TCPRST.
+    Reset {
+        /// Reason code.
+        reason: u8,
+        /// Flag T.
+        transient: bool,
+    },
+}
+
+/// A variable of a script, with the value that it gets here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Named<T> {
+    /// Name of the variable.
+    pub name: String,
+    /// Its value, if the script defines it here.
+    pub value: Option<T>,
+}
+
+/// A key by its name.
+pub type KeyName = Named<u64>;
+
+/// A token of a script.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Token {
+    /// That of the receiver's key.
+    Right,
+    /// That of the key with this name.
+    Of(String),
+    /// A number.
+    Value(u32),
+}
+
+/// The checksum of a mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checksum {
+    /// No checksum: `nocs`.
+    None,
+    /// The right one.
+    Right,
+    /// A number.
+    Value(u16),
 }
 
 /// A system call.

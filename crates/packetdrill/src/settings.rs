@@ -3,6 +3,8 @@
 mod shell;
 mod sysctl;
 
+use std::net::IpAddr;
+
 use anabranch_core::tcp::{ByteCounting, Config, DelayedAck, EcnMode, InitialWindow, KeepAlive, Nagle};
 use anabranch_core::time::Duration;
 
@@ -32,6 +34,12 @@ pub struct Settings {
     pub strict_segments: bool,
     /// Duration of one tick of the timestamp clock; `None` does not check TSval.
     pub timestamp_tick: Option<Duration>,
+    /// Addresses are IPv6.
+    pub ipv6: bool,
+    /// Further addresses, which the host announces to MPTCP peers: `ip mptcp endpoint`.
+    pub endpoints: Vec<IpAddr>,
+    /// The host opens a subflow to each address that a peer announces: `ip mptcp limits`.
+    pub accepts_addresses: bool,
 }
 
 impl Default for Settings {
@@ -63,6 +71,9 @@ impl Default for Settings {
             tolerance_permille: 125,
             strict_segments: false,
             timestamp_tick: None,
+            ipv6: false,
+            endpoints: Vec::new(),
+            accepts_addresses: false,
         }
     }
 }
@@ -124,7 +135,7 @@ impl Settings {
             "mss" => self.peer_mss = u32::try_from(number()?).ok().filter(|mss| *mss > 0),
             "ip_version" if text == "ipv4" => {}
             "ip_version" if text == "ipv6" => {
-                (self.config.mss, self.config.default_mss) = (1440, 1220);
+                (self.config.mss, self.config.default_mss, self.ipv6) = (1440, 1220, true);
             }
             "ip_version" => return Err(Stop::not_applicable(line, "IPv4-mapped addresses")),
             "mtu" => {
@@ -140,6 +151,38 @@ impl Settings {
             | "non_fatal" | "remote_ip" | "send_omit_free" | "so_filename" | "udp_encaps" | "verbose"
             | "wire_client_dev" | "wire_server_dev" | "debug" => {}
             other => return Err(Stop::invalid(line, format_args!("packetdrill has no option `--{other}`"))),
+        }
+        Ok(())
+    }
+
+    /// The host's first address, as in packetdrill.
+    pub(crate) fn local(&self) -> IpAddr {
+        self.address("192.168.0.1", "fd3d:fa7b:d17d::1")
+    }
+
+    /// The first address of peers.
+    pub(crate) fn remote(&self) -> IpAddr {
+        self.address("192.0.2.1", "fd3d:fa7b:d17d:8888::1")
+    }
+
+    fn address(&self, ipv4: &str, ipv6: &str) -> IpAddr {
+        (if self.ipv6 { ipv6 } else { ipv4 }).parse().expect("an address")
+    }
+
+    /// `ip mptcp`.
+    fn path_manager(&mut self, line: usize, words: &[&str]) -> Step {
+        match words {
+            ["endpoint", "flush"] => self.endpoints.clear(),
+            ["endpoint", "add", address, "signal"] => {
+                let wrong = || Stop::invalid(line, format_args!("`{address}` is not an address"));
+                self.endpoints.push(address.parse().map_err(|_| wrong())?);
+            }
+            ["limits", "set", rest @ ..] => {
+                let limit = rest.iter().position(|word| *word == "add_addr_accepted");
+                let limit = limit.and_then(|at| rest.get(at + 1));
+                self.accepts_addresses = limit.is_some_and(|limit| *limit != "0");
+            }
+            _ => return Err(Stop::not_applicable(line, format_args!("`ip mptcp {}`", words.join(" ")))),
         }
         Ok(())
     }
@@ -169,6 +212,20 @@ impl Settings {
                 }
                 _ => Ok(()),
             },
+            "ip" if words.get(1).is_some_and(|word| word == "mptcp") => {
+                let words: Vec<&str> = words[2..].iter().map(String::as_str).collect();
+                self.path_manager(line, &words)
+            }
+            // Of packetdrill's scripts for MPTCP: a host that accepts announced addresses, and one
+            // that also announces the address after its first.
+            "client.sh" | "server.sh" => {
+                self.endpoints.clear();
+                if name == "server.sh" {
+                    self.endpoints.push(self.address("192.168.0.2", "fd3d:fa7b:d17d::2"));
+                }
+                self.accepts_addresses = true;
+                Ok(())
+            }
             "tc" | "ip" | "ethtool" | "rm" | "dd" | "true" | ":" | "sleep" | "ifconfig" => Ok(()),
             _ if name.starts_with("sysctl_restore") => Ok(()),
             _ => Err(Stop::not_applicable(line, format_args!("the shell command `{program}`"))),

@@ -2,17 +2,18 @@
 
 use std::collections::VecDeque;
 
+use anabranch_core::mptcp::SubflowId;
 use anabranch_core::segment::{Segment, SeqNumber};
-use anabranch_core::tcp::{CloseReason, Connection};
+use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::{Duration, Instant};
 
-use super::START;
 use super::errors::Stamping;
+use super::{START, Transport};
 
 /// A connection and the state of its sockets.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Transport,
     pub(crate) iss: SeqNumber,
     /// Local and remote port.
     pub(super) ports: (u16, u16),
@@ -67,7 +68,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(connection: Connection, iss: SeqNumber, ports: (u16, u16)) -> Self {
+    pub(super) fn new(connection: Transport, iss: SeqNumber, ports: (u16, u16)) -> Self {
         Self {
             connection,
             iss,
@@ -117,8 +118,8 @@ impl Link {
         }
     }
 
-    /// The next segment. A record follows once the previous one has left.
-    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+    /// The next segment with its subflow. A record follows once the previous one has left.
+    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<(SubflowId, Segment)> {
         loop {
             if let Some(segment) = self.connection.poll_transmit(now) {
                 return Some(segment);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_core::tcp::{Config, Connection};
+use anabranch_core::tcp::Config;
 use anabranch_core::time::Duration;
 
 use super::args::{Args, Reply};
@@ -13,6 +13,8 @@ use crate::outcome::{Step, Stop};
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) stage: Stage,
+    /// Whether its connections offer Multipath TCP.
+    pub(super) multipath: bool,
     /// Configuration of its connections.
     pub(super) config: Config,
     pub(super) nonblocking: bool,
@@ -61,14 +63,16 @@ impl Host {
 
     pub(super) fn socket_call(&mut self, args: &Args<'_>) -> Step<Reply> {
         let (kind, protocol) = (args.words(1)?, args.words(2)?);
-        if kind.contains(&"SOCK_DGRAM") || kind.contains(&"SOCK_RAW") || protocol == ["IPPROTO_MPTCP"] {
+        if kind.contains(&"SOCK_DGRAM") || kind.contains(&"SOCK_RAW") {
             return Err(Stop::not_applicable(args.line, "sockets of other protocols than TCP"));
         }
-        if protocol != ["IPPROTO_TCP"] && !protocol.is_empty() {
+        let multipath = protocol == ["IPPROTO_MPTCP"];
+        if protocol != ["IPPROTO_TCP"] && !protocol.is_empty() && !multipath {
             return Ok(Reply::Error("EPROTONOSUPPORT"));
         }
         self.sockets.push(Socket {
             stage: Stage::New,
+            multipath,
             config: self.settings.config,
             nonblocking: kind.contains(&"SOCK_NONBLOCK"),
             port: LISTENING_PORT,
@@ -108,6 +112,7 @@ impl Host {
         };
         let child = Socket {
             stage: Stage::Connected(link),
+            multipath: socket.multipath,
             config: socket.config,
             nonblocking,
             port: socket.port,
@@ -121,6 +126,8 @@ impl Host {
         };
         self.sockets.push(child);
         let index = self.sockets.len() - 1;
+        self.announce(link);
+        self.drain();
         Ok(self.add_file(args.wanted, File::Socket(index)))
     }
 
@@ -150,7 +157,8 @@ impl Host {
         let mut config = socket.config;
         let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
         config.send_buffer = send_buffer.saturating_add(MARGIN);
-        let mut connection = Connection::connect(self.now, config, ports.0, ports.1, iss);
+        let secrets = self.secrets(iss);
+        let mut connection = self.active(config, socket.multipath, ports, secrets);
         connection.set_user_timeout(self.now, socket.user_timeout);
         let link = self.links.len();
         let most_buffer = socket.most_buffer;
@@ -161,7 +169,8 @@ impl Host {
             most_buffer,
             ..Link::new(connection, iss, ports)
         });
-        self.current = Some(link);
+        let addresses = (self.settings.local(), self.settings.remote());
+        self.first_flow(link, addresses, secrets);
         let socket = &mut self.sockets[index];
         socket.stage = Stage::Connected(link);
         let nonblocking = socket.nonblocking;

@@ -44,7 +44,8 @@ impl Host {
         if flags.contains(&"MSG_WAITALL") && readable < buffer.len && !ended && !nonblocking {
             return Ok(Reply::Wait(None));
         }
-        if buffer.len == 0 && readable > 0 {
+        // Linux's MPTCP does not wait for bytes that nobody wants.
+        if buffer.len == 0 && (readable > 0 || link.connection.multi().is_some()) {
             return Ok(Reply::Done(0));
         }
         if buffer.null && readable > 0 {

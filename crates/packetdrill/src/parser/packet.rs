@@ -12,6 +12,7 @@ impl Parser<'_> {
     pub(super) fn packet(&mut self) -> Step<Packet> {
         let ecn = self.ip_info()?;
         self.encapsulation()?;
+        let addresses = self.addresses()?;
         let ports = self.ports()?;
         let flags = self.flags()?;
         let line = self.line();
@@ -30,7 +31,7 @@ impl Parser<'_> {
             return Err(Stop::not_applicable(line, "urgent data (RFC 6093)"));
         }
         let options = self.options()?;
-        Ok(Packet { ecn, flags, seq, len: u32::from(len), ack, window, options, ports })
+        Ok(Packet { ecn, flags, seq, len: u32::from(len), ack, window, options, ports, addresses })
     }
 
     /// Parses `[noecn]`, `(ttl 64)` and similar.
@@ -76,6 +77,17 @@ impl Parser<'_> {
             _ => return Ok(()),
         };
         Err(Stop::not_applicable(self.line(), what))
+    }
+
+    /// Parses `addr[caddr0] > addr[saddr0]`, or the destination alone after `>`.
+    fn addresses(&mut self) -> Step<[Option<String>; 2]> {
+        let source = if self.accept_word("addr") { Some(self.address_name()?.name) } else { None };
+        if source.is_none() && self.peek() != Some(&Kind::Mark('>')) {
+            return Ok([None, None]);
+        }
+        self.expect('>')?;
+        let destination = if self.accept_word("addr") { Some(self.address_name()?.name) } else { None };
+        Ok([source, destination])
     }
 
     fn ports(&mut self) -> Step<Option<(u16, u16)>> {
@@ -140,7 +152,11 @@ impl Parser<'_> {
 
     fn option(&mut self) -> Step<TcpOption> {
         let line = self.line();
-        Ok(match self.word("a TCP option")?.as_str() {
+        let name = self.word("a TCP option")?;
+        if let Some(option) = self.multipath_option(&name)? {
+            return Ok(TcpOption::Multipath(option));
+        }
+        Ok(match name.as_str() {
             "nop" | "eol" => TcpOption::Padding,
             "mss" => TcpOption::Mss(self.int("a segment size")?),
             "wscale" => TcpOption::WindowScale(self.int("a shift count")?),
@@ -164,18 +180,11 @@ impl Parser<'_> {
             "FO" | "FOEXP" => return Err(Stop::not_applicable(line, "Fast Open (RFC 7413)")),
             "md5" => return Err(Stop::not_applicable(line, "MD5 signatures (RFC 2385)")),
             "ECN" => return Err(Stop::not_applicable(line, "accurate ECN (RFC 9768)")),
-            other
-                if other.starts_with("mp_")
-                    || other.starts_with("dss")
-                    || other.starts_with("add_address") =>
-            {
-                return Err(Stop::not_applicable(line, "Multipath TCP (RFC 8684)"));
-            }
             other => return Err(Stop::invalid(line, format_args!("`{other}` is not a TCP option"))),
         })
     }
 
-    fn named(&mut self, word: &str) -> Step {
+    pub(super) fn named(&mut self, word: &str) -> Step {
         if self.accept_word(word) { Ok(()) } else { Err(self.unexpected(&format!("`{word}`"))) }
     }
 }

@@ -36,6 +36,11 @@ impl Mapping {
         Self { iss: iss.0, irs: IRS.wrapping_sub(index as u32 * 0x0200_0000), ..Self::default() }
     }
 
+    /// The SYN was refused: the reset has no initial sequence number of ours.
+    pub(super) fn refused(&mut self) {
+        self.iss = 0;
+    }
+
     /// A SYN of another connection with the same ports, in this connection's numbers.
     pub(super) fn later_syn(&self, packet: &Packet) -> Segment {
         let above = packet.seq.wrapping_sub(self.script_irs);
@@ -56,7 +61,7 @@ impl Mapping {
         let mut options = Options::default();
         for option in packet.options.iter().flatten() {
             match option {
-                TcpOption::Padding => {}
+                TcpOption::Padding | TcpOption::Multipath(_) => {}
                 TcpOption::Mss(mss) => options.mss = Some(*mss),
                 TcpOption::WindowScale(shift) => options.window_scale = Some(*shift),
                 TcpOption::SackPermitted => options.sack_permitted = true,

@@ -6,6 +6,7 @@ use anabranch_core::segment::{Flags, SeqNumber};
 use anabranch_core::time::Instant;
 
 use super::mapping::{Mapping, Seen};
+use super::multipath::joins;
 use super::{PATIENCE, Runner, When, seconds};
 use crate::host::Sent;
 use crate::outcome::{Step, Stop};
@@ -14,41 +15,65 @@ use crate::script::{Packet, TcpOption};
 impl Runner<'_> {
     /// Delivers a packet of the script.
     pub(super) fn inbound(&mut self, line: usize, packet: &Packet) -> Step {
-        let named = packet.ports.map(|(from, to)| self.host.find((to, from)));
-        let link = match named {
-            Some(found) => found,
-            None => self.host.current,
+        let (local, remote) = self.ends_of(packet);
+        let flow = if local.is_some() || remote.is_some() {
+            self.host.find_flow(|flow| {
+                local.is_none_or(|local| local == flow.addresses.0)
+                    && remote.is_none_or(|remote| remote == flow.addresses.1)
+            })
+        } else {
+            match packet.ports {
+                Some((from, to)) => self.host.find((to, from)),
+                None => self.host.current,
+            }
         };
-        let alive = link.filter(|link| self.host.link(*link).is_some_and(|link| !link.is_closed()));
+        let settings = &self.host.settings;
+        let addresses =
+            (local.unwrap_or_else(|| settings.local()), remote.unwrap_or_else(|| settings.remote()));
+        if joins(packet) {
+            let iss = self.host.next_iss(None);
+            let mut mapping = Mapping::new(iss, self.mappings.len());
+            let mut segment = mapping.inbound(packet);
+            segment.mptcp = self.multipath_in(line, packet, None)?;
+            let flow = self.host.accept_join(segment, addresses, iss);
+            if self.host.link(flow).is_none() {
+                mapping.refused();
+            }
+            self.mappings.insert(flow, mapping);
+            return Ok(());
+        }
+        let alive = flow.filter(|flow| self.host.link(*flow).is_some_and(|link| !link.is_closed()));
         let opens = packet.flags.contains(Flags::SYN) && !packet.flags.contains(Flags::ACK);
-        let least = alive.filter(|_| opens).and_then(|link| {
-            let syn = self.mapping(link).later_syn(packet);
-            self.host.gives_way(link, &syn)
+        let least = alive.filter(|_| opens).and_then(|flow| {
+            let syn = self.mapping(flow).later_syn(packet);
+            self.host.gives_way(flow, &syn)
         });
         if opens && (alive.is_none() || least.is_some()) {
             let iss = self.host.next_iss(least);
             let mut mapping = Mapping::new(iss, self.mappings.len());
-            let segment = mapping.inbound(packet);
+            let mut segment = mapping.inbound(packet);
+            segment.mptcp = self.multipath_in(line, packet, None)?;
             let port = packet.ports.map(|(_, to)| to);
-            return match self.host.open(segment, port, iss) {
-                Some(link) => {
-                    self.mappings.insert(link, mapping);
+            return match self.host.open(segment, port, addresses, iss) {
+                Some(flow) => {
+                    self.mappings.insert(flow, mapping);
                     Ok(())
                 }
                 None => Err(Stop::failed(line, "no socket listens for this SYN")),
             };
         }
-        let Some(link) = link else {
+        let Some(flow) = flow else {
             return Err(Stop::invalid(line, "this packet belongs to no connection"));
         };
-        let segment = self.mapping(link).inbound(packet);
-        self.host.receive(link, segment);
+        let mut segment = self.mapping(flow).inbound(packet);
+        segment.mptcp = self.multipath_in(line, packet, Some(flow))?;
+        self.host.receive(flow, segment);
         Ok(())
     }
 
-    fn mapping(&mut self, link: usize) -> &mut Mapping {
-        let iss = self.host.link(link).map_or(SeqNumber(0), |link| link.iss);
-        self.mappings.entry(link).or_insert_with(|| Mapping::new(iss, link))
+    fn mapping(&mut self, flow: usize) -> &mut Mapping {
+        let iss = self.host.flow(flow).map_or(SeqNumber(0), |flow| flow.iss);
+        self.mappings.entry(flow).or_insert_with(|| Mapping::new(iss, flow))
     }
 
     /// Checks that a segment leaves, or several that together form the packet of the script.
@@ -57,7 +82,7 @@ impl Runner<'_> {
             if when.any { when.to + PATIENCE * 1800 } else { when.to + self.tolerance(when.to) + PATIENCE };
         let (mut len, mut last) = (0, None);
         loop {
-            let Some(sent) = self.next_sent(limit)? else {
+            let Some(sent) = self.next_sent(packet, limit)? else {
                 let expected = describe(packet);
                 let message = if last.is_some() {
                     format!("expected {expected}, got only {len} bytes of it by {}", seconds(self.host.now()))
@@ -66,8 +91,12 @@ impl Runner<'_> {
                 };
                 return Err(Stop::failed(line, message));
             };
-            self.mapping(sent.link).learn(packet, &sent.segment);
-            let seen = self.mapping(sent.link).outbound(&sent.segment);
+            self.mapping(sent.flow).learn(packet, &sent.segment);
+            self.learn_names(packet, &sent.segment);
+            if joins(packet) {
+                self.host.current = Some(sent.flow);
+            }
+            let seen = self.mapping(sent.flow).outbound(&sent.segment);
             let whole = len + sent.segment.payload.len() as u32 >= packet.len;
             if let Err(difference) = self.compare(packet, &sent, &seen, len, whole) {
                 let rest =
@@ -90,14 +119,19 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns the next segment that leaves by `limit`.
-    fn next_sent(&mut self, limit: Instant) -> Step<Option<Sent>> {
+    /// Returns the next segment that leaves by `limit`: of Multipath TCP the next on the flow of the
+    /// packet, since segments of several subflows have no order.
+    fn next_sent(&mut self, packet: &Packet, limit: Instant) -> Step<Option<Sent>> {
         loop {
-            if let Some(sent) = self.host.sent.pop_front() {
-                return Ok(Some(sent));
+            for i in 0..self.host.sent.len() {
+                let flow = self.host.sent[i].flow;
+                let multi = self.host.link(flow).is_some_and(|link| link.connection.multi().is_some());
+                if !multi || self.may_be_on(packet, flow) {
+                    return Ok(self.host.sent.remove(i));
+                }
             }
             if !self.step(limit)? {
-                return Ok(None);
+                return Ok(self.host.sent.pop_front());
             }
         }
     }
@@ -128,7 +162,8 @@ impl Runner<'_> {
     ) -> Result<(), String> {
         let segment = &sent.segment;
         let len = segment.payload.len() as u32;
-        if self.host.current.is_some_and(|current| current != sent.link) && packet.ports.is_none() {
+        let named = packet.ports.is_some() || packet.addresses.iter().any(Option::is_some);
+        if self.host.current.is_some_and(|current| current != sent.flow) && !named {
             return Err("it belongs to another connection".to_owned());
         }
         for (flag, name) in FLAGS {
@@ -176,7 +211,8 @@ impl Runner<'_> {
         if packet.ecn.is_some_and(|wanted| !wanted.admits(segment.ecn)) {
             return Err(format!("the ECN field differs: {:?}", segment.ecn));
         }
-        self.compare_options(packet, sent, seen)
+        self.compare_options(packet, sent, seen)?;
+        if packet.options.is_none() { Ok(()) } else { self.compare_multipath(packet, sent, (before, whole)) }
     }
 
     /// Compares options as a set; the position of padding is ignored.
@@ -186,7 +222,7 @@ impl Runner<'_> {
         let (mut mss, mut scale, mut permitted, mut stamps, mut sack) = (None, None, false, None, Vec::new());
         for option in wanted {
             match option {
-                TcpOption::Padding => {}
+                TcpOption::Padding | TcpOption::Multipath(_) => {}
                 TcpOption::Mss(value) => mss = Some(*value),
                 TcpOption::WindowScale(shift) => scale = Some(*shift),
                 TcpOption::SackPermitted => permitted = true,
@@ -210,11 +246,12 @@ impl Runner<'_> {
         match (ours.timestamps, stamps) {
             (None, None) => Ok(()),
             (Some(ours), Some((value, echo))) => {
-                if ours.echo != echo {
+                let multi = self.host.link(sent.flow).is_some_and(|link| link.connection.multi().is_some());
+                if ours.echo != echo && !multi {
                     return differs("TS ecr");
                 }
                 let Some(tick) = self.host.settings.timestamp_tick else { return Ok(()) };
-                let mapping = self.mappings.get(&sent.link);
+                let mapping = self.mappings.get(&sent.flow);
                 let got = mapping.map_or(ours.value, |mapping| mapping.timestamp(ours.value));
                 let off = u64::from(got.abs_diff(value)).saturating_mul(tick.as_nanos());
                 if off > self.tolerance(sent.at).as_nanos() { differs("TS val") } else { Ok(()) }
@@ -231,7 +268,7 @@ impl Runner<'_> {
         options.extend(ours.mss.map(TcpOption::Mss));
         options.extend(ours.sack_permitted.then_some(TcpOption::SackPermitted));
         options.extend(ours.timestamps.map(|stamps| {
-            let mapping = self.mappings.get(&sent.link);
+            let mapping = self.mappings.get(&sent.flow);
             let value = mapping.map_or(stamps.value, |mapping| mapping.timestamp(stamps.value));
             TcpOption::Timestamps(value, stamps.echo)
         }));
@@ -239,7 +276,7 @@ impl Runner<'_> {
         if !seen.sack.is_empty() {
             options.push(TcpOption::Sack(seen.sack.clone()));
         }
-        describe(&Packet {
+        let packet = describe(&Packet {
             ecn: None,
             flags: segment.flags,
             seq: seen.seq,
@@ -248,7 +285,9 @@ impl Runner<'_> {
             window: Some(segment.window),
             options: Some(options),
             ports: None,
-        })
+            addresses: [None, None],
+        });
+        if segment.mptcp.is_empty() { packet } else { format!("{packet} with {:?}", segment.mptcp) }
     }
 }
 
@@ -289,6 +328,7 @@ fn describe(packet: &Packet) -> String {
 fn describe_option(option: &TcpOption) -> Option<String> {
     Some(match option {
         TcpOption::Padding => return None,
+        TcpOption::Multipath(option) => format!("{option:?}"),
         TcpOption::Mss(mss) => format!("mss {mss}"),
         TcpOption::WindowScale(shift) => format!("wscale {shift}"),
         TcpOption::SackPermitted => "sackOK".to_owned(),

@@ -67,3 +67,52 @@ fn differences_are_found() {
         assert!(place.message.contains(difference), "{packet}: {}", place.message);
     }
 }
+
+/// The same for the options of Multipath TCP.
+#[test]
+fn differences_of_multipath_options_are_found() {
+    let script = |packet: &str| {
+        format!(
+            "0 socket(..., SOCK_STREAM, IPPROTO_MPTCP) = 3\n\
+             +0 bind(3, ..., ...) = 0\n\
+             +0 listen(3, 1) = 0\n\
+             +0 `ip mptcp endpoint add 192.168.0.2 signal`\n\
+             +0 < S 0:0(0) win 60000 <mss 1000,mpcapable v1 flags[flag_h] nokey>\n\
+             +0 > S. 0:0(0) ack 1 <mss 1460,mpcapable v1 flags[flag_h] key[skey]>\n\
+             +.1 < . 1:1(0) ack 1 win 60000 <mpcapable v1 flags[flag_h] key[ckey=2,skey]>\n\
+             +0 accept(3, ..., ...) = 4\n\
+             {packet}\n"
+        )
+    };
+    let announced = "add_address address_id=1 addr[saddr1] hmac=auto";
+    let before = format!("+0 > . 1:1(0) ack 1 <dss dack4=1,{announced}>\n");
+    assert_eq!(run(&script(&before)), Outcome::Passed);
+    for (options, difference) in [
+        (format!("dss dack4=2,{announced}"), "DATA_ACK"),
+        (announced.to_owned(), "it carries"),
+        ("dss dack4=1".to_owned(), "it carries"),
+        (format!("dss dack4=1 dsn4=1,{announced}"), "mapping"),
+        (format!("dss dack4=1,{announced},mp_prio"), "missing"),
+        ("dss dack4=1,add_address address_id=2 addr[saddr1] hmac=auto".to_owned(), "the id"),
+        ("dss dack4=1,add_address addr[saddr1] hmac=7".to_owned(), "the HMAC"),
+        ("dss dack4=1,add_address addr[saddr1] port=9 hmac=auto".to_owned(), "the port"),
+        ("dss dack4=1,add_address addr[saddr1=inet_addr(\"1.2.3.4\")] hmac=auto".to_owned(), "the address"),
+    ] {
+        let outcome = run(&script(&format!("+0 > . 1:1(0) ack 1 <{options}>")));
+        let Outcome::Failed(place) = outcome else { panic!("{options}: {outcome:?}") };
+        assert!(place.message.contains(difference), "{options}: {}", place.message);
+    }
+    for (options, difference) in [
+        ("dss dack4=1 dsn4=2 ssn=1 dll=9 nocs", "data sequence number"),
+        ("dss dack4=1 dsn4=1 ssn=2 dll=9 nocs", "subflow sequence number"),
+        ("dss dack4=1 dsn4=1 ssn=1 dll=8 nocs", "data-level length"),
+        ("dss dack4=1 dsn4=1 ssn=1 dll=9", "checksum"),
+        ("dss dack4=1 dsn4=1 ssn=1 dll=9 nocs fin", "DATA_FIN"),
+        ("mpcapable v1 flags[flag_h] key[ckey,skey] mpcdatalen 9", "missing"),
+    ] {
+        let packet = format!("{before}+0 write(4, ..., 9) = 9\n+0 > P. 1:10(9) ack 1 <{options}>");
+        let outcome = run(&script(&packet));
+        let Outcome::Failed(place) = outcome else { panic!("{options}: {outcome:?}") };
+        assert!(place.message.contains(difference), "{options}: {}", place.message);
+    }
+}
