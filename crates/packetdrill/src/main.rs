@@ -9,8 +9,9 @@ use anabranch_packetdrill::{Outcome, run};
 const USAGE: &str = "\
 usage: anabranch-packetdrill PATH...
 
-Runs packetdrill scripts against the TCP and MPTCP of this project, in simulated time. A PATH is a script
-or a folder, of which all files that end in `.pkt` are run. Prints one line for each script.
+Runs packetdrill scripts against the TCP and Multipath TCP of this project, in simulated time. A
+PATH is a script or a folder, of which all files that end in `.pkt` are run. Prints one line for
+each script.
 The exit code is 1 if a script failed or is invalid, 2 if a path cannot be read or there is no script.
 ";
 

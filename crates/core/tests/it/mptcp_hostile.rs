@@ -93,6 +93,26 @@ fn a_subflow_without_proof_says_nothing() {
     }
 }
 
+#[test]
+fn a_subflow_that_is_closed_before_its_proof_says_nothing() {
+    let mut world = world();
+    world.client.outbox = Bytes::from(Prng::new(5).octets(100));
+    world.run_until(at(1), |_| false);
+    let (now, server) = (world.now, world.server.mptcp());
+    let id = server
+        .accept_join(now, PathId(0), &join_syn(server.token()), AddressId(1), SECRETS)
+        .expect("the token is right");
+    while server.poll_transmit(now).is_some() {}
+    server.close_subflow(now, id);
+    let mptcp = Mptcp::only(MptcpOption::MpPrio { backup: true });
+    let third =
+        Segment { seq: SeqNumber(10), ack: SeqNumber(3), flags: Flags::ACK, mptcp, ..join_syn(Token(0)) };
+    server.handle_segment(now, id, third);
+    assert!(server.poll_transmit(now).expect("a reset").1.flags.contains(Flags::RST));
+    let events: Vec<_> = core::iter::from_fn(|| server.poll_event()).collect();
+    assert!(matches!(events[..], [Event::SubflowClosed(closed, _)] if closed == id), "{events:?}");
+}
+
 /// A SYN without ACK would open the subflow without the HMAC of the SYN/ACK.
 #[test]
 fn a_simultaneous_open_of_a_subflow_proves_nothing() {

@@ -126,9 +126,10 @@ impl Connection {
     /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks
     /// is sent again, the DATA_FIN is repeated, and a closed window is probed.
     fn unstall(&mut self) {
-        if self.may_fall_back() && self.mute && self.only_subflow_delivers() {
-            // The peer has our data and sends no DATA_ACK: a middlebox removes the options, or the
-            // peer has fallen back. Sent again on this subflow, the data could arrive twice.
+        if self.may_fall_back() && self.mute && (!self.confirmed || self.only_subflow_delivers()) {
+            // The peer answers our keys without an option, or has our data and sends no DATA_ACK: a
+            // middlebox removes the options, or the peer has fallen back. Sent again on this
+            // subflow, the data could arrive twice.
             return self.fall_back(Some(self.peer_window()));
         }
         let subflows = &self.subflows;
@@ -345,7 +346,10 @@ impl Connection {
 }
 
 fn retire(now: Instant, subflow: &mut Subflow) {
-    if subflow.is_alive() && subflow.stage != Stage::Retiring {
+    if let Stage::Joined { .. } = subflow.stage {
+        // Its peer has not proved to be ours: it gets no time to say more.
+        subflow.tcp.abort(now);
+    } else if subflow.is_alive() && subflow.stage != Stage::Retiring {
         subflow.stage = Stage::Retiring;
         subflow.tcp.close(now);
     }
