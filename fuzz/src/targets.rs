@@ -9,6 +9,7 @@ mod event_log;
 mod ip_tcp;
 mod lowpan;
 mod mac_frame;
+mod mptcp_machines;
 mod mptcp_options;
 mod proxy;
 mod rdca_machines;
@@ -20,6 +21,7 @@ mod set_header;
 mod set_machines;
 mod set_nonces;
 mod sockbuf;
+mod stream;
 mod suit_manifest;
 mod tcp_input;
 mod wifi_frame;
@@ -50,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "cache", run: cache::run, max_len: 4096 },
     Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "proxy", run: proxy::run, max_len: 512 },
+    Target { name: "mptcp_machines", run: mptcp_machines::run, max_len: 4096 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_guard", run: set_guard::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },

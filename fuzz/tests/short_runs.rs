@@ -88,6 +88,22 @@ fn cache() {
 }
 
 #[test]
+fn mptcp_machines() {
+    let landmarks = short_run("mptcp_machines", 2_000).landmarks;
+    for landmark in [
+        "a second subflow",
+        "a subflow between both",
+        "all data arrived",
+        "an address announced",
+        "an attacker's subflow",
+        "fallback",
+        "the end of the peer's data",
+    ] {
+        assert!(landmarks.contains_key(landmark), "never reached: {landmark}; {landmarks:#?}");
+    }
+}
+
+#[test]
 fn tcp_input() {
     let landmarks = short_run("tcp_input", 4_000).landmarks;
     let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();

@@ -68,6 +68,7 @@ const FLOORS: &[Floor] = &[
             "net",
             "view",
             "host",
+            "packetdrill",
         ],
     },
 ];

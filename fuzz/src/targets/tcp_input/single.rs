@@ -6,9 +6,10 @@ use anabranch_core::time::{Duration, Instant};
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 
-use super::checked::{Checked, octet, timestamp};
+use super::checked::{Checked, timestamp};
 use super::{MAX_STEPS, options};
 use crate::probe::Probe;
+use crate::targets::stream::octet;
 
 const LOCAL_PORT: u16 = 7;
 const REMOTE_PORT: u16 = 40_000;
