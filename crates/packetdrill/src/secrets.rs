@@ -1,4 +1,5 @@
-//! Tokens, initial numbers and HMACs of Multipath TCP, implemented a second time to check the first.
+//! Tokens, initial numbers and HMACs of Multipath TCP, implemented a second time to check the
+//! first.
 
 use std::net::IpAddr;
 

@@ -418,8 +418,8 @@ mod tests {
         assert_eq!(sender.peek(0, 1_000), Some((FIRST + 100, 100)));
     }
 
-    /// RFC 8684 section 3.3.2 lets the peer acknowledge any byte: the bytes that subflows still keep
-    /// stay one entry.
+    /// RFC 8684 section 3.3.2 lets the peer acknowledge any byte: the bytes that subflows still
+    /// keep stay one entry.
     #[test]
     fn acknowledgements_byte_by_byte_are_kept_together() {
         let mut sender = sender(1_000);

@@ -119,8 +119,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Returns the next segment that leaves by `limit`: of Multipath TCP the next on the flow of the
-    /// packet, since segments of several subflows have no order.
+    /// Returns the next segment that leaves by `limit`: of Multipath TCP the next on the flow of
+    /// the packet, since segments of several subflows have no order.
     fn next_sent(&mut self, packet: &Packet, limit: Instant) -> Step<Option<Sent>> {
         loop {
             for i in 0..self.host.sent.len() {

@@ -195,7 +195,10 @@ impl Peer {
                 self.flows.push(flow);
                 self.settle(probe);
             }
-            Err(error) => return Ok(probe.feature(("refused", error as u8))),
+            Err(error) => {
+                probe.feature(("refused", error as u8));
+                return Ok(());
+            }
         }
         if octets.ratio(1, 4)? {
             return Ok(());

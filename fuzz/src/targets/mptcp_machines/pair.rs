@@ -365,8 +365,8 @@ impl End {
     }
 }
 
-/// Limits on rounds and time without progress. A round is half a round trip or a time-out; after the
-/// longest time-out the peer is asked on another subflow.
+/// Limits on rounds and time without progress. A round is half a round trip or a time-out; after
+/// the longest time-out the peer is asked on another subflow.
 const MAX_IDLE_ROUNDS: usize = 400;
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Limit on the bytes that an end writes.
