@@ -137,7 +137,8 @@ impl DataReceiver {
         }
     }
 
-    /// Stores bytes from `dsn` on; bytes outside of the window are cut off.
+    /// Stores bytes from `dsn` on; bytes more than one buffer past the window are
+    /// cut off.
     pub(crate) fn receive(&mut self, dsn: DataSeqNumber, mut data: Bytes) -> Brought {
         let mut dsn = dsn;
         let old = self.nxt.distance(dsn).clamp(0, data.len() as i64) as usize;
@@ -145,8 +146,11 @@ impl DataReceiver {
         dsn = dsn + old as u64;
         self.duplicate += old as u64;
         // The window field is rounded to the scale of the window, so the peer may exceed the edge
-        // by one unit.
-        let mut limit = self.edge + u64::from(self.unit);
+        // by one unit. Linux exceeds it further: a subflow ignores a smaller window if the segment
+        // acknowledges nothing new on that subflow (RFC 9293 section 3.10.7.4), and adds its older
+        // window to the new DATA_ACK. The subflow has acknowledged these bytes, so Linux would send
+        // what is dropped here only after a long time-out. The older window was at most the buffer.
+        let mut limit = self.edge + u64::from(self.unit.max(self.buffer));
         if let Some(end) = self.end
             && end.lt(limit)
         {
