@@ -19,8 +19,7 @@ use toml::de::DeValue;
 use crate::error::Error;
 
 /// Commands that accept `--config`, also as the programs that consist of one of them.
-const CONFIGURABLE: [&str; 8] =
-    ["node", "gateway", "push", "sense", "sink", "cache", "multipath", "tune"];
+const CONFIGURABLE: [&str; 8] = ["node", "gateway", "push", "sense", "sink", "cache", "multipath", "tune"];
 /// Name of the option for the file.
 const CONFIG: &str = "config";
 /// Options that are not allowed in a file.

@@ -19,4 +19,4 @@ mod report;
 pub mod stack;
 
 #[cfg(feature = "program")]
-pub use program::{Arguments, alone, main, program, run};
+pub use program::{Arguments, main, program, run};

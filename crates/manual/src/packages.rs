@@ -24,7 +24,10 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         }
         make(&folder.join("man"))?;
     }
-    for program in programs::all().into_iter().chain([cache::program(), multipath::program()].iter().map(programs::alone)) {
+    for program in programs::all()
+        .into_iter()
+        .chain([cache::program(), multipath::program()].iter().map(programs::alone))
+    {
         pages::write(&small.join("man"), program.clone())?;
         completions(&small, program)?;
     }

@@ -219,10 +219,7 @@ const MORE: &[More] = &[
             ("/run/anabranch-multipath", "Parameters of the kernel as they were before the start."),
         ],
         examples: &[
-            (
-                "Let a browser or curl use all interfaces:",
-                "anabranch multipath --socks 127.0.0.1:1080",
-            ),
+            ("Let a browser or curl use all interfaces:", "anabranch multipath --socks 127.0.0.1:1080"),
             ("Remove what a killed process has left:", "anabranch multipath --teardown"),
         ],
         see_also: &[],
