@@ -507,7 +507,7 @@ impl Sender {
             Notice::Read(ack) => {
                 let turns = &mut self.turns;
                 self.sessions[index]
-                    .handle_received(now, ack.received, |stamp| turns.acknowledged(now, stamp));
+                    .handle_received(now, ack.received, |stamp| turns.acknowledged(now, index, stamp));
                 self.acknowledge(now, &ack);
             }
         }

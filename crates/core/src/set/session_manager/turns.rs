@@ -9,7 +9,10 @@
 //! was lost on its way, and the TCP of its gateway sends it again, out of turn. So the sender waits
 //! until nothing is in flight, then goes on with a longer interval, and stays above the one that
 //! failed for some time. The interval never exceeds the shortest latency of a chunk: then a chunk
-//! arrives before the next one starts.
+//! arrives before the next one starts. What is late depends on the session, since paths may differ
+//! in length; a path that has become longer is believed after some late chunks.
+
+use alloc::vec::Vec;
 
 use super::Sender;
 use crate::set::path::Stamp;
@@ -21,8 +24,10 @@ use crate::time::{Duration, Instant};
 pub(super) const CHUNK: u64 = 1160;
 /// Number of chunks in flight at which a session loses its turn.
 pub(super) const IN_FLIGHT: u64 = 3;
-/// A chunk is late after this multiple of the shortest latency, in tenths.
+/// A chunk is late after this multiple of its session's shortest latency, in tenths.
 const LATE: u64 = 16;
+/// Growth of a session's shortest latency with each chunk that is late, in percent.
+const LONGER: u64 = 110;
 /// Growth of the interval after a late chunk, in percent.
 const GROWTH: u64 = 115;
 /// Decrease of the interval with a chunk in time, in percent.
@@ -40,8 +45,9 @@ pub(super) struct Turns {
     last: Option<(Instant, usize)>,
     /// Interval between two chunks; `None` before the first acknowledgement.
     interval: Option<Duration>,
-    /// Shortest latency of a chunk.
-    shortest: Duration,
+    /// Shortest latency of a chunk of each session; a session without one is not there, or has
+    /// [`Duration::MAX`].
+    shortest: Vec<Duration>,
     /// The interval at which the last late chunk was sent.
     failed: Duration,
     /// Number of chunks in time since then.
@@ -59,7 +65,7 @@ impl Turns {
         Self {
             last: None,
             interval: None,
-            shortest: Duration::MAX,
+            shortest: Vec::new(),
             failed: Duration::ZERO,
             in_time: 0,
             judged: now,
@@ -68,13 +74,21 @@ impl Turns {
         }
     }
 
-    /// Records the acknowledgement of a chunk.
-    pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp) {
+    /// Records the acknowledgement of a chunk of a session.
+    pub(super) fn acknowledged(&mut self, now: Instant, session: usize, stamp: &Stamp) {
         let latency = now.saturating_since(stamp.written);
-        self.shortest = self.shortest.min(latency);
-        let interval = self.interval.unwrap_or(latency).min(self.shortest);
+        if self.shortest.len() <= session {
+            self.shortest.resize(session + 1, Duration::MAX);
+        }
+        if let Some(shortest) = self.shortest.get_mut(session) {
+            *shortest = latency.min(*shortest);
+        }
+        let interval = self.interval.unwrap_or(latency).min(self.least());
         self.interval = Some(interval);
-        if self.is_late(now, stamp) {
+        if self.is_late(now, session, stamp) {
+            if let Some(shortest) = self.shortest.get_mut(session) {
+                *shortest = shortest.mul_ratio(LONGER, 100).min(latency);
+            }
             return self.late(now, stamp);
         }
         self.in_time += 1;
@@ -85,9 +99,16 @@ impl Turns {
         self.interval = Some(interval.min(shorter));
     }
 
-    /// Whether an acknowledgement at `now` is too late.
-    fn is_late(&self, now: Instant, stamp: &Stamp) -> bool {
-        self.interval.is_some() && now.saturating_since(stamp.written) > self.shortest.mul_ratio(LATE, 10)
+    /// Shortest latency of a chunk of any session.
+    fn least(&self) -> Duration {
+        self.shortest.iter().copied().min().unwrap_or(Duration::MAX)
+    }
+
+    /// Whether an acknowledgement of a chunk of this session at `now` is too late. Without an
+    /// earlier one nothing is known.
+    fn is_late(&self, now: Instant, session: usize, stamp: &Stamp) -> bool {
+        let known = self.shortest.get(session).filter(|shortest| **shortest < Duration::MAX);
+        known.is_some_and(|shortest| now.saturating_since(stamp.written) > shortest.mul_ratio(LATE, 10))
     }
 
     fn late(&mut self, now: Instant, stamp: &Stamp) {
@@ -97,9 +118,10 @@ impl Turns {
         self.judged = now;
         self.in_time = 0;
         self.settle = true;
+        let least = self.least();
         if let Some(interval) = &mut self.interval {
             self.failed = *interval;
-            *interval = interval.mul_ratio(GROWTH, 100).min(self.shortest);
+            *interval = interval.mul_ratio(GROWTH, 100).min(least);
         }
     }
 }
@@ -116,8 +138,10 @@ impl Sender {
     /// Sends the next chunk if its turn has come.
     pub(super) fn take_turns(&mut self, now: Instant) {
         self.turns.at = None;
-        for session in self.sessions.iter().filter(|session| session.is_alive() && !session.suspect) {
-            if let Some(first) = session.chunks.front().filter(|first| self.turns.is_late(now, &first.stamp))
+        let sessions = self.sessions.iter().enumerate();
+        for (index, session) in sessions.filter(|(_, session)| session.is_alive() && !session.suspect) {
+            if let Some(first) = session.chunks.front()
+                && self.turns.is_late(now, index, &first.stamp)
             {
                 self.turns.late(now, &first.stamp);
             }
@@ -181,25 +205,25 @@ mod tests {
     #[test]
     fn the_interval_shrinks_until_a_chunk_is_late_and_stays_above_what_failed() {
         let mut turns = Turns::new(at(0));
-        turns.acknowledged(at(300), &chunk(0));
+        turns.acknowledged(at(300), 0, &chunk(0));
         for i in 0..10 {
-            turns.acknowledged(at(600 + i * 300), &chunk(300 + i * 300));
+            turns.acknowledged(at(600 + i * 300), 0, &chunk(300 + i * 300));
         }
         assert!((210..225).contains(&interval(&turns)), "{}", interval(&turns));
         let failed = interval(&turns);
         turns.settle = false;
-        turns.acknowledged(at(5000), &chunk(4500));
+        turns.acknowledged(at(5000), 0, &chunk(4500));
         assert!(turns.settle);
         assert_eq!(interval(&turns), failed * 115 / 100);
         // Another chunk of the same time says nothing new.
-        turns.acknowledged(at(5001), &chunk(4400));
+        turns.acknowledged(at(5001), 0, &chunk(4400));
         assert_eq!(interval(&turns), failed * 115 / 100);
         for i in 0..u64::from(PATIENCE) {
-            turns.acknowledged(at(6300 + i), &chunk(6000 + i));
+            turns.acknowledged(at(6300 + i), 0, &chunk(6000 + i));
         }
         assert!(interval(&turns).abs_diff(failed * 105 / 100) <= 1, "{}", interval(&turns));
         for i in 0..50 {
-            turns.acknowledged(at(7300 + i), &chunk(7000 + i));
+            turns.acknowledged(at(7300 + i), 0, &chunk(7000 + i));
         }
         assert!(interval(&turns) < failed);
     }
@@ -207,10 +231,30 @@ mod tests {
     #[test]
     fn the_interval_is_at_most_the_shortest_latency() {
         let mut turns = Turns::new(at(0));
-        turns.acknowledged(at(300), &chunk(0));
+        turns.acknowledged(at(300), 0, &chunk(0));
         for i in 1..20 {
-            turns.acknowledged(at(i * 1000 + 500), &chunk(i * 1000));
+            turns.acknowledged(at(i * 1000 + 500), 0, &chunk(i * 1000));
         }
-        assert_eq!(interval(&turns), 300);
+        // It has grown until 500 ms are no longer late.
+        assert!((300..=330).contains(&interval(&turns)), "{}", interval(&turns));
+    }
+
+    /// Chunks of a path that is ten times as long are in time, and so are, soon, those of a path
+    /// that has become longer.
+    #[test]
+    fn what_is_late_depends_on_the_session() {
+        let mut turns = Turns::new(at(0));
+        turns.settle = false;
+        for i in 0..20 {
+            turns.acknowledged(at(i * 1000 + 30), 0, &chunk(i * 1000));
+            turns.acknowledged(at(i * 1000 + 300), 1, &chunk(i * 1000));
+        }
+        assert!(!turns.settle);
+        assert!(interval(&turns) < 30, "{}", interval(&turns));
+        for i in 20..80 {
+            turns.settle = false;
+            turns.acknowledged(at(i * 1000 + 400), 0, &chunk(i * 1000));
+        }
+        assert!(!turns.settle);
     }
 }
