@@ -307,7 +307,7 @@ fn what_a_client_of_the_proxies_must_not_say_is_answered() {
     };
     assert_eq!(said(SOCKS, b"GET / HTTP/1.1\r\n\r\n"), b"");
     assert_eq!(said(SOCKS, &[5, 1, 2]), [5, 0xff]);
-    // A port that nobody serves, and an address of this host.
+    // A port without a server, and an address of this host.
     assert_eq!(said(SOCKS, &[5, 1, 0, 5, 1, 0, 1, 10, 9, 1, 2, 0, 9])[2..4], [5, 5]);
     assert_eq!(said(SOCKS, &[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 9])[2..4], [5, 4]);
     let http = |request: &str| text(&said("127.0.0.1:8080", request.as_bytes()));

@@ -44,7 +44,7 @@ impl Host {
         if flags.contains(&"MSG_WAITALL") && readable < buffer.len && !ended && !nonblocking {
             return Ok(Reply::Wait(None));
         }
-        // Linux's MPTCP does not wait for bytes that nobody wants.
+        // Linux's MPTCP does not wait for bytes without a reader.
         if buffer.len == 0 && (readable > 0 || link.connection.multi().is_some()) {
             return Ok(Reply::Done(0));
         }
