@@ -580,6 +580,8 @@ impl Stack {
             Event::Closed(reason) => {
                 entry.closed = Some(reason);
                 let failed = matches!(reason, CloseReason::Reset | CloseReason::TimedOut) && entry.open;
+                // The owner has never heard of it, so it would not release it.
+                entry.released |= entry.origin == Origin::Theirs && !entry.open;
                 self.counters.failed += u64::from(failed);
             }
             Event::Established | Event::Readable | Event::Writable | Event::Priority(..) => {}

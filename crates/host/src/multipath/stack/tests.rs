@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
 use anabranch_core::mptcp::{CustomScheduler, SchedulerKind};
+use anabranch_core::segment::Flags;
 use anabranch_testkit::prng::Prng;
 
 use super::*;
@@ -351,4 +352,29 @@ fn only_addresses_of_other_hosts_are_destinations() {
     world.hosts[0].remove_path(PathId(0));
     let remote = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 2), 80));
     assert_eq!(world.hosts[0].connect(Instant::ZERO, remote), Err(ConnectError::NoPath));
+}
+
+/// A packet with a segment of a host that no stack runs.
+fn forged(from: SocketAddr, to: SocketAddr, segment: &Segment) -> Vec<u8> {
+    let mut packet = Vec::new();
+    let segment = Segment { src_port: from.port(), dst_port: to.port(), ..segment.clone() };
+    ip::emit_tcp(&Header::new(from.ip(), to.ip(), Protocol::TCP), &segment, &mut packet).unwrap();
+    packet
+}
+
+/// A scan of ports: the SYN-ACK is answered with a reset.
+#[test]
+fn connections_that_close_before_they_are_open_leave_no_state() {
+    let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
+    let to = SocketAddr::new(address(1, 0, false), PORT);
+    let syn = Segment { flags: Flags::SYN, window: 60_000, ..Segment::default() };
+    for port in 1000..1600 {
+        let from = SocketAddr::new(address(0, 0, false), port);
+        world.hosts[1].handle_packet(world.now, PathId(0), &forged(from, to, &syn));
+        world.run(Duration::from_millis(1));
+    }
+    world.run(Duration::from_secs(1));
+    let host = &world.hosts[1];
+    assert_eq!((host.half_open, host.len(), host.table.len(), host.tokens.len()), (0, 0, 0, 0));
+    world.open(false);
 }
