@@ -92,8 +92,7 @@ impl Engine {
         )]
         let device = Rc::new(AsyncFd::new(device)?);
         let (engine, readable) = (Rc::clone(self), Rc::clone(&device));
-        let mtu = config.mtu;
-        let reader = spawn_local(async move { engine.read_device(path, &readable, mtu).await });
+        let reader = spawn_local(async move { engine.read_device(path, &readable).await });
         let attached = Attached { device, reader: reader.abort_handle() };
         self.devices.borrow_mut().insert(path, attached);
         self.stack.borrow_mut().add_path(self.now(), path, config);
@@ -150,9 +149,9 @@ impl Engine {
     }
 
     /// Passes packets of a device to the stack until the device is gone.
-    async fn read_device(&self, path: PathId, device: &AsyncFd<SyncDevice>, mtu: u32) {
-        // Packets longer than the MTU do not arrive.
-        let mut packet = vec![0; (mtu as usize).clamp(LEAST_BUFFER, 1 << 16)];
+    async fn read_device(&self, path: PathId, device: &AsyncFd<SyncDevice>) {
+        // The MTU may grow while the device stays, so there is room for the longest packet.
+        let mut packet = vec![0; 1 << 16];
         loop {
             let Ok(mut ready) = device.readable().await else { return };
             match self.receive(path, device.get_ref(), &mut packet) {
@@ -354,5 +353,3 @@ impl Drop for Stream {
 
 /// Packets read from a device before the others have their turn.
 const BATCH: usize = 256;
-/// Least buffer for packets in bytes.
-const LEAST_BUFFER: usize = 2048;
