@@ -203,10 +203,15 @@ async fn say(client: &TcpStream, octets: &[u8]) -> Option<()> {
 
 /// Moves bytes in both directions until both have ended, or the connection fails.
 async fn relay(client: &TcpStream, stream: Stream) {
+    // From the start, so that a program that is stopped or killed does not end the data cleanly.
+    reset(client);
     match tokio::try_join!(upload(client, &stream), download(client, &stream)) {
-        Ok(_) => stream.release(),
+        Ok(_) => {
+            let _ = SockRef::from(client).set_linger(None);
+            stream.release();
+        }
         // The stack resets its connection when the stream is dropped.
-        Err(Broken) => reset(client),
+        Err(Broken) => {}
     }
 }
 
