@@ -378,3 +378,26 @@ fn connections_that_close_before_they_are_open_leave_no_state() {
     assert_eq!((host.half_open, host.len(), host.table.len(), host.tokens.len()), (0, 0, 0, 0));
     world.open(false);
 }
+
+#[test]
+fn time_wait_answers_a_fin_and_nothing_else() {
+    let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
+    let (client, server) = world.open(false);
+    world.hosts[0].close(world.now, client);
+    world.run(Duration::from_millis(100));
+    world.hosts[1].close(world.now, server);
+    world.run(Duration::from_millis(100));
+    for (host, id) in [(0, client), (1, server)] {
+        world.hosts[host].release(world.now, id);
+    }
+    world.run(Duration::from_secs(1));
+    let now = world.now;
+    let host = world.hosts.iter_mut().find(|host| host.waiting() > 0).unwrap();
+    let tuple = *host.waiting.keys().next().unwrap();
+    let mut out = Vec::new();
+    for (flags, answer) in [(Flags::ACK, None), (Flags::FIN.with(Flags::ACK), Some(PathId(0)))] {
+        let stray = Segment { flags, ..Segment::default() };
+        host.handle_packet(now, PathId(0), &forged(tuple.remote, tuple.local, &stray));
+        assert_eq!(host.poll_transmit(now, &mut out), answer, "{flags:?}");
+    }
+}
