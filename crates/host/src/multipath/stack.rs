@@ -184,6 +184,8 @@ struct Entry {
     recover_at: Option<Instant>,
     /// When a released connection is aborted.
     orphan_at: Option<Instant>,
+    /// Bytes that the peer had not taken when that time was set.
+    orphan_rest: u64,
     /// The earliest entry of the heap of timers.
     armed: Option<Instant>,
     dirty: bool,
@@ -207,6 +209,7 @@ impl Entry {
             uncovered: true,
             recover_at: None,
             orphan_at: None,
+            orphan_rest: 0,
             armed: None,
             dirty: false,
             noted: false,
@@ -406,12 +409,13 @@ impl Stack {
     }
 
     /// Ends the owner's interest in a connection. What remains is closed in both directions, and
-    /// aborted if this takes more than 60 s.
+    /// aborted if 60 s pass in which the peer takes no data.
     pub fn release(&mut self, now: Instant, id: ConnId) {
         if let Some(entry) = self.get(id) {
             entry.released = true;
             entry.closing = true;
             entry.orphan_at = Some(now + ORPHAN_TIME);
+            entry.orphan_rest = entry.connection.info().buffered;
             entry.connection.close(now);
             self.touch(id.slot);
         }
@@ -521,8 +525,14 @@ impl Stack {
                 entry.connection.handle_timeout(now);
             }
             if entry.orphan_at.is_some_and(|at| at <= now) {
-                entry.orphan_at = None;
-                entry.connection.abort(now);
+                // As long as the peer takes data, the connection has its time anew.
+                let rest = entry.connection.info().buffered;
+                if rest < std::mem::replace(&mut entry.orphan_rest, rest) {
+                    entry.orphan_at = Some(now + ORPHAN_TIME);
+                } else {
+                    entry.orphan_at = None;
+                    entry.connection.abort(now);
+                }
             }
             if entry.recover_at.is_some_and(|at| at <= now) {
                 entry.recover_at = None;

@@ -401,3 +401,25 @@ fn time_wait_answers_a_fin_and_nothing_else() {
         assert_eq!(host.poll_transmit(now, &mut out), answer, "{flags:?}");
     }
 }
+
+#[test]
+fn a_released_connection_lives_while_the_peer_takes_its_data() {
+    let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
+    let (client, server) = world.open(false);
+    let mut rest = Bytes::from(contents(200_000));
+    let mut written = 0;
+    for _ in 0..20 {
+        written += world.hosts[0].write(world.now, client, &mut rest).unwrap();
+        world.run(Duration::from_millis(100));
+    }
+    world.hosts[0].release(world.now, client);
+    let mut got = 0;
+    // The peer reads for longer than the connection lives without progress.
+    for _ in 0..200 {
+        if let Read::Data(data) = world.hosts[1].read(world.now, server, 1024) {
+            got += data.len();
+        }
+        world.run(Duration::from_secs(1));
+    }
+    assert_eq!((got, world.hosts[1].read(world.now, server, 1)), (written, Read::End));
+}
