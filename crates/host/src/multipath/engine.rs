@@ -306,6 +306,15 @@ impl Stream {
         .await
     }
 
+    /// Waits until the connection is over.
+    pub async fn closed(&self) -> CloseReason {
+        poll_fn(|cx| match self.engine.stack.borrow().status(self.id) {
+            Status::Closed(reason) => Poll::Ready(reason),
+            _ => self.wait(cx, |tasks| &mut tasks.writer),
+        })
+        .await
+    }
+
     /// Queues data, for which [`Stream::writable`] has found room.
     pub fn write(&self, mut data: Bytes) -> Result<(), CloseReason> {
         let now = self.engine.now();

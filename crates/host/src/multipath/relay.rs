@@ -233,7 +233,11 @@ impl From<io::Error> for Broken {
 async fn upload(client: &TcpStream, stream: &Stream) -> Result<(), Broken> {
     loop {
         let space = stream.writable().await?;
-        client.readable().await?;
+        // A client that is silent learns of a failure too.
+        tokio::select! {
+            ready = client.readable() => ready?,
+            reason = stream.closed() => return Err(reason.into()),
+        }
         let data = {
             let mut scratch = stream.scratch();
             let room = space.min(scratch.len());
