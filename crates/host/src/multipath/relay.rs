@@ -205,13 +205,10 @@ async fn say(client: &TcpStream, octets: &[u8]) -> Option<()> {
 async fn relay(client: &TcpStream, stream: Stream) {
     // From the start, so that a program that is stopped or killed does not end the data cleanly.
     reset(client);
-    match tokio::try_join!(upload(client, &stream), download(client, &stream)) {
-        Ok(_) => {
-            let _ = SockRef::from(client).set_linger(None);
-            stream.release();
-        }
-        // The stack resets its connection when the stream is dropped.
-        Err(Broken) => {}
+    // The stack resets its connection when the stream is dropped.
+    if tokio::try_join!(upload(client, &stream), download(client, &stream)).is_ok() {
+        let _ = SockRef::from(client).set_linger(None);
+        stream.release();
     }
 }
 
