@@ -24,6 +24,14 @@ impl Family {
         if address.is_ipv4() { Self::V4 } else { Self::V6 }
     }
 
+    /// The prefix that covers all addresses.
+    pub(crate) fn any(self) -> &'static str {
+        match self {
+            Self::V4 => "0.0.0.0/0",
+            Self::V6 => "::/0",
+        }
+    }
+
     /// The option of `ip`.
     pub(crate) fn option(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+use anabranch_wire::prefix::Prefix;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, netlink, recv, socket_with};
 use serde_json::Value;
@@ -32,6 +33,16 @@ pub struct Interface {
     pub gateways: Vec<IpAddr>,
     /// Its routes in the table `main`.
     pub routes: Vec<Route>,
+}
+
+impl Interface {
+    /// The destinations that it has routes to.
+    pub fn destinations(&self) -> impl Iterator<Item = Prefix> {
+        self.routes.iter().filter_map(|Route { family, destination, .. }| {
+            let destination = if destination == DEFAULT { family.any() } else { destination };
+            destination.parse().ok()
+        })
+    }
 }
 
 /// A route through an interface.

@@ -35,7 +35,7 @@ use self::parameters::Parameters;
 use self::pool::Pool;
 use crate::chains::{Chain, Place};
 use crate::commands::{CommandError, Family, PRIVILEGES, run};
-use crate::interfaces::{DEFAULT, Interface, Route, routes_of};
+use crate::interfaces::{Interface, Route, routes_of};
 
 /// What is made beside the routes.
 #[derive(Clone, Default, Debug)]
@@ -220,9 +220,9 @@ impl Routes {
         // First, so that no packet passes with its own address.
         self.filter(family)?;
         let path = &self.paths[&interface.name];
-        // Without a route of the interface, packets would follow the routes of the host.
+        // What the interface has no route to would follow the routes of the host.
         let Placed { table, .. } = path;
-        let last = format!("unreachable {} table {table} metric {LAST} proto {PROTOCOL}", any(family));
+        let last = format!("unreachable {} table {table} metric {LAST} proto {PROTOCOL}", family.any());
         let rules: Vec<_> = path.rules(family).iter().map(|rule| format!("rule add {rule}\n")).collect();
         ip(family, &format!("route replace {last}\n{}", rules.concat()))?;
         path.lead(family, interface)
@@ -335,19 +335,12 @@ impl Placed {
     fn wanted(&self, family: Family, interface: &Interface) -> Vec<(String, Route)> {
         let Some(local) = self.local(family) else { return Vec::new() };
         let metric = if family == Family::V4 { 0 } else { USUAL_METRIC };
-        let route = |destination: &str| {
-            let (destination, gateway) = (destination.to_owned(), None);
-            Route { family, destination, gateway, on_link: false, metric }
-        };
-        let mut wanted = vec![(self.tun.clone(), route(&local.to_string()))];
+        let (destination, gateway) = (local.to_string(), None);
+        let own = Route { family, destination, gateway, on_link: false, metric };
+        let mut wanted = vec![(self.tun.clone(), own)];
         let named = |route| (interface.name.clone(), route);
         let of_family = |route: &&Route| route.family == family && !route.destination.starts_with("fe80:");
         wanted.extend(interface.routes.iter().filter(of_family).cloned().map(named));
-        let has_default = wanted.iter().any(|(_, route)| route.destination == DEFAULT);
-        let has_address = interface.addresses.iter().any(|address| Family::of(*address) == family);
-        if interface.up && has_address && !has_default {
-            wanted.push(named(route(DEFAULT)));
-        }
         wanted
     }
 }
@@ -376,14 +369,6 @@ fn clear(parameters: &Parameters) -> Result<(), RoutesError> {
 fn families() -> impl Iterator<Item = Family> {
     let has_v6 = FilePath::new("/proc/sys/net/ipv6").exists();
     Family::BOTH.into_iter().filter(move |family| has_v6 || *family == Family::V4)
-}
-
-/// Destination of a default route whose family no other word says.
-fn any(family: Family) -> &'static str {
-    match family {
-        Family::V4 => "0.0.0.0/0",
-        Family::V6 => "::/0",
-    }
 }
 
 /// Runs commands of `ip`, one a line.

@@ -171,6 +171,7 @@ impl<'a> Links<'a> {
             mtu: interface.mtu,
             backup: self.backup.contains(&interface.name),
             announced: interface.addresses.clone(),
+            destinations: interface.destinations().collect(),
         }
     }
 }

@@ -242,6 +242,8 @@ fn an_interface_that_fails_is_left_and_used_again() {
     daemon.says("c2 is lost");
     thread::park_timeout(Duration::from_millis(300));
     ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "up"]);
+    // The kernel has dropped it with the link.
+    ip(&["-n", &hosts.client, "route", "add", "default", "via", "10.9.2.2", "metric", "2"]);
     daemon.says("c2 has returned");
     assert_eq!(text(&upload.wait_with_output().expect("it ends").stdout), "same");
     assert!(download.wait_with_output().expect("it ends").stdout == hosts.file);

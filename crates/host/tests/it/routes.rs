@@ -348,6 +348,27 @@ fn number(variable: &str, default: u64) -> u64 {
     env::var(variable).map_or(default, |text| text.parse().expect("a number"))
 }
 
+/// A bridge of containers leads to its containers only.
+#[test]
+fn an_interface_without_a_default_route_reaches_its_link() {
+    let Some(homes) = Homes::open() else { return };
+    within(&homes.host, || {
+        for family in ["-4", "-6"] {
+            ip(&["-n", &homes.host, family, "route", "delete", "default", "dev", "up1"]);
+        }
+        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let interface = homes.interface("up1");
+        let covers = |to: &str| interface.destinations().any(|one| one.contains(to.parse().expect("one")));
+        assert!(covers("10.8.1.2") && !covers(SERVER_V4) && covers("fd08:1::2") && !covers(SERVER_V6));
+        assert!(homes.interface("up0").destinations().any(|one| one.length() == 0));
+        let path = routes.place(&interface).expect("it is placed");
+        connect(&homes, &path, path.local_v4.into(), "10.8.1.2");
+        let from = path.local_v4.to_string();
+        let way = run("ip", &["route", "get", SERVER_V4, "from", &from, "iif", &path.name]);
+        assert!(!way.status.success(), "{}", text(&way.stdout));
+    });
+}
+
 #[test]
 fn a_path_follows_its_interface() {
     let Some(homes) = Homes::open() else { return };

@@ -4,12 +4,14 @@
 //! are used on paths that do not reach its first address. A connection that a peer opens gets the
 //! subflows that the peer opens: it may be behind a translator of addresses.
 
+use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_core::mptcp::{Connection, PathId, SubflowId, SubflowInfo};
 use anabranch_core::segment::AddressId;
 use anabranch_core::tcp::State;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::prefix::Prefix;
 
 use super::input::address_id;
 use super::{Entry, Flow, LEAST_MTU, Origin, Remote, Stack, Tuple};
@@ -27,6 +29,8 @@ pub struct PathConfig {
     pub backup: bool,
     /// Addresses that are announced to peers which have connected to a port of [`Stack::listen`].
     pub announced: Vec<IpAddr>,
+    /// Destinations that the path leads to.
+    pub destinations: Vec<Prefix>,
 }
 
 /// The state of a path for a report. Counters are those since the path was first added.
@@ -102,10 +106,20 @@ impl Path {
         self.total.retransmissions += info.tcp.retransmissions;
     }
 
-    /// The order in which paths are tried: regular before backup, working before silent, and by
-    /// round-trip time; an unknown path is tried before a known slow one.
-    fn rank(&self) -> (bool, bool, Duration) {
-        (self.config.backup, self.silent.is_some(), self.rtt.unwrap_or_default())
+    /// The length of the longest prefix that covers an address; `None` if the path does not lead
+    /// there.
+    fn covers(&self, remote: IpAddr) -> Option<u8> {
+        self.address(remote.is_ipv4())?;
+        let destinations = self.config.destinations.iter().filter(|prefix| prefix.contains(remote));
+        destinations.map(Prefix::length).max()
+    }
+
+    /// The order in which paths to an address are tried: regular before backup, working before
+    /// silent, a longer prefix before a shorter one, and by round-trip time; an unknown path is
+    /// tried before a known slow one. `None` if the path does not lead there.
+    fn rank(&self, remote: IpAddr) -> Option<(bool, bool, Reverse<u8>, Duration)> {
+        let length = self.covers(remote)?;
+        Some((self.config.backup, self.silent.is_some(), Reverse(length), self.rtt.unwrap_or_default()))
     }
 }
 
@@ -175,11 +189,9 @@ impl Stack {
 
     /// The best path to an address, without those of `but`.
     pub(super) fn best_path(&self, remote: IpAddr, but: &[PathId]) -> Option<PathId> {
-        let usable = self
-            .paths
-            .iter()
-            .filter(|(id, path)| path.up && path.address(remote.is_ipv4()).is_some() && !but.contains(id));
-        usable.min_by_key(|(_, path)| path.rank()).map(|(id, _)| *id)
+        let usable = self.paths.iter().filter(|(id, path)| path.up && !but.contains(id));
+        let ranked = usable.filter_map(|(id, path)| Some((path.rank(remote)?, *id)));
+        ranked.min().map(|(_, id)| id)
     }
 
     /// Updates the round-trip time of the path of a subflow whose handshake is complete.
@@ -326,6 +338,10 @@ impl Stack {
             |entry: &Entry, path: PathId| !entry.flows.iter().any(|flow| flow.alive && flow.path == path);
         let paths: Vec<PathId> = self.paths.iter().filter(|(_, path)| path.up).map(|(id, _)| *id).collect();
         for path in paths {
+            let covered = |remote: &&SocketAddr| {
+                self.paths.get(&path).is_some_and(|path| path.covers(remote.ip()).is_some())
+            };
+            let remotes: Vec<SocketAddr> = remotes.iter().filter(covered).copied().collect();
             let Some(entry) = self.entry(slot) else { return };
             if !bare(entry, path) {
                 continue;

@@ -47,7 +47,8 @@ fn path_config(host: usize, path: usize) -> PathConfig {
         unreachable!("as asked for")
     };
     let announced = vec![address(host, path, false), address(host, path, true)];
-    PathConfig { v4: Some(v4), v6: Some(v6), mtu: 1500, backup: false, announced }
+    let destinations = ["0.0.0.0/0", "::/0"].map(|prefix| prefix.parse().unwrap()).to_vec();
+    PathConfig { v4: Some(v4), v6: Some(v6), mtu: 1500, backup: false, announced, destinations }
 }
 
 impl World {
@@ -422,4 +423,26 @@ fn a_released_connection_lives_while_the_peer_takes_its_data() {
         world.run(Duration::from_secs(1));
     }
     assert_eq!((got, world.hosts[1].read(world.now, server, 1)), (written, Read::End));
+
+/// A network that has no router is no way to the Internet, however fast it may be.
+#[test]
+fn connections_use_the_paths_that_lead_to_their_destination() {
+    let mut world = World::new(1, &[5, 5], SchedulerKind::FastestRtt);
+    let link = |prefix: &str| PathConfig { destinations: vec![prefix.parse().unwrap()], ..path_config(0, 0) };
+    world.hosts[0].add_path(Instant::ZERO, PathId(0), link("10.99.0.0/24"));
+    let client = world.connect(false);
+    world.run(Duration::from_millis(100));
+    let server = world.accepted.pop().expect("it is accepted");
+    world.transfer((0, client), server, &contents(100_000), |_, _| {});
+    assert_eq!(world.carried[0], 0);
+    let to = |world: &World, text: &str| world.hosts[0].best_path(text.parse().unwrap(), &[]);
+    assert_eq!(to(&world, "10.99.0.7"), Some(PathId(0)));
+    assert_eq!(to(&world, "10.98.0.7"), Some(PathId(1)));
+    assert_eq!(to(&world, "fd00::7"), Some(PathId(1)));
+    world.hosts[0].remove_path(PathId(1));
+    let remote = SocketAddr::from(([10, 98, 0, 7], 80));
+    assert_eq!(world.hosts[0].connect(world.now, remote), Err(ConnectError::NoPath));
+    // A route appears.
+    world.hosts[0].add_path(world.now, PathId(0), link("0.0.0.0/0"));
+    assert!(world.hosts[0].connect(world.now, remote).is_ok());
 }
