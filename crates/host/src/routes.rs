@@ -74,6 +74,8 @@ pub struct Routes {
 struct Placed {
     /// Name of the TUN device.
     tun: String,
+    /// Index of the interface, which it keeps when it is renamed.
+    index: u32,
     mtu: u32,
     table: String,
     v4: Ipv4Addr,
@@ -121,7 +123,7 @@ impl Routes {
     /// [`RoutesError::Running`]: another process has done so. A program is missing or fails.
     pub fn new(options: RoutesOptions) -> Result<Self, RoutesError> {
         let lock = lock()?;
-        clear(&Parameters::left()?)?;
+        clear(Parameters::left()?)?;
         let (paths, parameters) = (BTreeMap::new(), Parameters::default());
         Ok(Self { options, pool: Pool::find()?, paths, parameters, _lock: lock })
     }
@@ -143,10 +145,11 @@ impl Routes {
             self.pool.has_table(*slot) && self.paths.values().all(|path| path.v4 != v4)
         };
         let slot = (1..=pool::SLOTS).find(is_free).ok_or(RoutesError::Full)?;
-        let (device, tun) = device::open(name, interface.mtu)?;
+        let Interface { index, mtu, .. } = *interface;
+        let (device, tun) = device::open(name, mtu)?;
         let (local_v4, v6) = (self.pool.v4(slot), device::has_v6(&tun).then(|| self.pool.v6(slot)));
         let table = pool::table(slot).to_string();
-        let placed = Placed { tun: tun.clone(), mtu: interface.mtu, table, v4: local_v4, v6 };
+        let placed = Placed { tun: tun.clone(), index, mtu, table, v4: local_v4, v6 };
         self.paths.insert(name.clone(), placed);
         if let Err(error) = self.set_up(interface) {
             // The first error counts.
@@ -154,7 +157,7 @@ impl Routes {
             return Err(error);
         }
         let local_v6 = self.paths[name].v6;
-        Ok(Path { device, name: tun, mtu: interface.mtu, local_v4, local_v6 })
+        Ok(Path { device, name: tun, mtu, local_v4, local_v6 })
     }
 
     /// Follows a change of the interface: its addresses, routes or MTU. If they are as before, the
@@ -168,7 +171,12 @@ impl Routes {
             device::set_mtu(&path.tun, interface.mtu)?;
             path.mtu = interface.mtu;
         }
+        let former = std::mem::replace(&mut path.index, interface.index);
         path.families().try_for_each(|family| path.lead(family, interface))?;
+        // Another device has this name now.
+        if self.paths.values().all(|path| path.index != former) {
+            self.parameters.take(former).restore()?;
+        }
         self.forward(interface)
     }
 
@@ -179,7 +187,7 @@ impl Routes {
     pub fn remove(&mut self, name: &str) -> Result<(), RoutesError> {
         let Some(path) = self.paths.remove(name) else { return Ok(()) };
         if self.paths.is_empty() {
-            return clear(&std::mem::take(&mut self.parameters));
+            return clear(std::mem::take(&mut self.parameters));
         }
         for family in path.families() {
             for rule in path.rules(family) {
@@ -188,7 +196,7 @@ impl Routes {
             }
             gone(run("ip", &[family.option(), "route", "flush", "table", &path.table], ""))?;
         }
-        self.parameters.take(name).restore()?;
+        self.parameters.take(path.index).restore()?;
         families().try_for_each(|family| self.filter(family))
     }
 
@@ -199,7 +207,7 @@ impl Routes {
     /// [`RoutesError::Running`]: the process is still there. A program is missing or fails.
     pub fn tear_down() -> Result<(), RoutesError> {
         let _lock = lock()?;
-        clear(&Parameters::left()?)
+        clear(Parameters::left()?)
     }
 
     fn set_up(&mut self, interface: &Interface) -> Result<(), RoutesError> {
@@ -277,7 +285,7 @@ impl Routes {
 
 impl Drop for Routes {
     fn drop(&mut self) {
-        if let Err(error) = clear(&self.parameters) {
+        if let Err(error) = clear(std::mem::take(&mut self.parameters)) {
             Entry::warning("routes remain", Error::from(error).to_string()).write();
         }
     }
@@ -346,7 +354,7 @@ impl Placed {
 }
 
 /// Removes all that bears our name.
-fn clear(parameters: &Parameters) -> Result<(), RoutesError> {
+fn clear(parameters: Parameters) -> Result<(), RoutesError> {
     for family in families() {
         run("ip", &[family.option(), "rule", "flush", "protocol", PROTOCOL], "")?;
         run("ip", &[family.option(), "route", "flush", "table", "all", "proto", PROTOCOL], "")?;

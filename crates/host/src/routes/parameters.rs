@@ -6,6 +6,10 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{AddressFamily, SocketType, socket};
+
 use super::{FORWARD, RoutesError};
 use crate::chains::list;
 use crate::commands::{CommandError, Family};
@@ -20,9 +24,11 @@ pub(super) struct Parameters(Vec<Former>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Former {
-    /// Path below [`ROOT`]: `FAMILY/conf/DEVICE/NAME`.
+    /// Path below [`ROOT`]: `FAMILY/conf/DEVICE/NAME`. It changes when the device is renamed.
     file: String,
     value: String,
+    /// Index of the device; 0 for what belongs to none.
+    index: u32,
 }
 
 impl Parameters {
@@ -37,6 +43,7 @@ impl Parameters {
     /// is anything new.
     pub(super) fn plan(&mut self, interface: &Interface, v6: bool) -> bool {
         let name = &interface.name;
+        let is_renamed = self.follow();
         let mut needed = vec![format!("ipv4/conf/{name}/forwarding")];
         let is_router = read("ipv6/conf/all/forwarding").is_none_or(|value| value != "0");
         if v6 && interface.addresses.iter().any(std::net::IpAddr::is_ipv6) && !is_router {
@@ -49,29 +56,45 @@ impl Parameters {
             let is_known = self.0[..known].iter().any(|former| former.file == file);
             let Some(value) = read(&file).filter(|_| !is_known) else { continue };
             if is_global || value != wanted(&file, &value) {
-                self.0.push(Former { file, value });
+                let index = index_of(part(&file, 2));
+                self.0.push(Former { file, value, index });
             }
         }
-        self.0.len() > known
+        is_renamed || self.0.len() > known
+    }
+
+    /// Notes the new names of devices, and forgets those that are gone. Returns whether there are
+    /// any. A device keeps its parameters when it is renamed.
+    fn follow(&mut self) -> bool {
+        let before = self.0.clone();
+        self.0.retain_mut(|former| match name_of(former.index) {
+            Ok(name) if is_plain(&name) => {
+                former.file = [part(&former.file, 0), "conf", &name, part(&former.file, 3)].join("/");
+                true
+            }
+            Err(Errno::NODEV) => former.index == 0,
+            _ => true,
+        });
+        self.0 != before
     }
 
     /// Changes the parameters, where they are not as wanted yet.
     pub(super) fn apply(&self) -> Result<(), RoutesError> {
-        let changes = self.0.iter().rev().map(|Former { file, value }| (file, wanted(file, value)));
+        let changes = self.0.iter().rev().map(|Former { file, value, .. }| (file, wanted(file, value)));
         changes.into_iter().try_for_each(|(file, value)| write(file, value))
     }
 
     /// Restores the parameters of devices that are still there.
-    pub(super) fn restore(&self) -> Result<(), RoutesError> {
-        self.0.iter().try_for_each(|Former { file, value }| write(file, value))
+    pub(super) fn restore(mut self) -> Result<(), RoutesError> {
+        self.follow();
+        self.0.iter().try_for_each(|Former { file, value, .. }| write(file, value))
     }
 
     /// Removes and returns the parameters of an interface that belong to no other one.
-    pub(super) fn take(&mut self, interface: &str) -> Self {
+    pub(super) fn take(&mut self, index: u32) -> Self {
         let is_global = self.0.iter().any(|former| former.device() == "all");
-        let is_own = |former: &mut Former| {
-            former.device() == interface && !(is_global && former.family() == Family::V6)
-        };
+        let is_own =
+            |former: &mut Former| former.index == index && !(is_global && former.family() == Family::V6);
         Self(self.0.extract_if(.., is_own).collect())
     }
 
@@ -89,26 +112,38 @@ impl Parameters {
 
     /// Rules without effect that hold the former values.
     pub(super) fn comments(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|Former { file, value }| format!("-m comment --comment {MARK}{file}={value}"))
+        self.0
+            .iter()
+            .map(|Former { file, value, index }| format!("-m comment --comment {MARK}{file}={value},{index}"))
     }
 }
 
 impl Former {
-    fn part(&self, number: usize) -> &str {
-        self.file.split('/').nth(number).unwrap_or_default()
-    }
-
     fn family(&self) -> Family {
-        if self.part(0) == "ipv4" { Family::V4 } else { Family::V6 }
+        if part(&self.file, 0) == "ipv4" { Family::V4 } else { Family::V6 }
     }
 
     fn device(&self) -> &str {
-        self.part(2)
+        part(&self.file, 2)
     }
 
     fn name(&self) -> &str {
-        self.part(3)
+        part(&self.file, 3)
     }
+}
+
+fn part(file: &str, number: usize) -> &str {
+    file.split('/').nth(number).unwrap_or_default()
+}
+
+/// The index of a device; 0 for none. Unlike `/sys`, a socket shows the namespace of this thread.
+fn index_of(device: &str) -> u32 {
+    let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
+    socket.and_then(|socket| name_to_index(socket, device)).unwrap_or(0)
+}
+
+fn name_of(index: u32) -> Result<String, Errno> {
+    index_to_name(socket(AddressFamily::UNIX, SocketType::DGRAM, None)?, index)
 }
 
 /// What must change for IPv6 of an interface, in the order in which it is restored.
@@ -161,7 +196,8 @@ fn write(file: &str, value: &str) -> Result<(), RoutesError> {
 fn parse(rule: &str) -> Option<Former> {
     let (_, rest) = rule.split_once(MARK)?;
     let (file, rest) = rest.split_once('=')?;
-    let value: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let (value, rest) = rest.split_once(',')?;
+    let index: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let parts: Vec<&str> = file.split('/').collect();
     let is_ours = match parts[..] {
         ["ipv4" | "ipv6", "conf", device, "forwarding" | "force_forwarding" | "accept_ra"] => {
@@ -169,7 +205,9 @@ fn parse(rule: &str) -> Option<Former> {
         }
         _ => false,
     };
-    (is_ours && !value.is_empty()).then(|| Former { file: file.to_owned(), value })
+    let is_ours = is_ours && !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
+    let (file, value, index) = (file.to_owned(), value.to_owned(), index.parse().ok()?);
+    is_ours.then_some(Former { file, value, index })
 }
 
 /// Whether a device has a name that rules can have.
@@ -187,18 +225,21 @@ mod tests {
     #[test]
     fn former_values_are_read_from_listed_rules() {
         let parameters = Parameters(vec![
-            Former { file: "ipv4/conf/eth0.7/forwarding".into(), value: "0".into() },
-            Former { file: "ipv6/conf/wlan0/accept_ra".into(), value: "1".into() },
+            Former { file: "ipv4/conf/eth0.7/forwarding".into(), value: "0".into(), index: 12 },
+            Former { file: "ipv6/conf/all/forwarding".into(), value: "1".into(), index: 0 },
         ]);
         let listed = parameters.comments().map(|rule| format!("-A {} {rule}", FORWARD.name));
         let quoted = listed.map(|rule| rule.replace("anabranch:", "\"anabranch:") + "\"");
         assert_eq!(quoted.filter_map(|rule| parse(&rule)).collect::<Vec<_>>(), parameters.0);
         for bad in [
-            "anabranch:ipv4/conf/../forwarding=0",
-            "anabranch:ipv4/conf/a/../../../forwarding=0",
-            "anabranch:ipv4/ip_forward=0",
-            "anabranch:ipv4/conf/a/forwarding=",
-            "anabranch:/etc/passwd=0",
+            "anabranch:ipv4/conf/../forwarding=0,1",
+            "anabranch:ipv4/conf/a/../../../forwarding=0,1",
+            "anabranch:ipv4/ip_forward=0,1",
+            "anabranch:ipv4/conf/a/forwarding=,1",
+            "anabranch:ipv4/conf/a/forwarding=0,",
+            "anabranch:ipv4/conf/a/forwarding=0",
+            "anabranch:ipv4/conf/a/forwarding=x,1",
+            "anabranch:/etc/passwd=0,1",
         ] {
             assert_eq!(parse(bad), None, "{bad}");
         }

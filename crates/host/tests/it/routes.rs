@@ -369,6 +369,47 @@ fn an_interface_without_a_default_route_reaches_its_link() {
     });
 }
 
+/// A renamed device keeps its parameters, also that of forwarding.
+#[test]
+fn a_renamed_interface_gets_its_former_parameters_back() {
+    let Some(homes) = Homes::open() else { return };
+    let rename = |from, to| {
+        ip(&["-n", &homes.host, "link", "set", "dev", from, "down"]);
+        ip(&["-n", &homes.host, "link", "set", "dev", from, "name", to]);
+        ip(&["-n", &homes.host, "link", "set", "dev", to, "up"]);
+    };
+    let parameters = ["ipv4/conf/IF/forwarding", "ipv6/conf/IF/force_forwarding"];
+    let read = |interface: &str| {
+        parameters.map(|file| {
+            let path = format!("/proc/sys/net/{}", file.replace("IF", interface));
+            fs::read_to_string(path).unwrap_or_else(|_| "0".into()).trim().to_owned()
+        })
+    };
+    within(&homes.host, || {
+        let forwarded = || text(&run("iptables", &["-w", "-S", "anabranch-multipath"]).stdout);
+        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let _kept = ["up0", "up1"].map(|name| routes.place(&homes.interface(name)).expect("it is placed"));
+        assert_eq!(read("up1")[0], "1");
+        rename("up1", "wan");
+        routes.remove("up1").expect("it is placed");
+        assert_eq!(read("wan"), ["0", "0"]);
+        let _path = routes.place(&homes.interface("wan")).expect("it is placed");
+        assert!(forwarded().contains("-i wan -j DROP"), "{}", forwarded());
+        // Two names change places.
+        for (from, to) in [("up0", "up1"), ("wan", "up0"), ("up1", "wan")] {
+            rename(from, to);
+        }
+        for name in ["up0", "wan"] {
+            routes.refresh(&homes.interface(name)).expect("it is placed");
+            assert!(forwarded().contains(&format!("-i {name} -j DROP")), "{}", forwarded());
+        }
+        // Nobody has noticed the last name.
+        rename("wan", "other");
+        drop(routes);
+        assert_eq!(["other", "up0"].map(read), [["0", "0"], ["0", "0"]]);
+    });
+}
+
 #[test]
 fn a_path_follows_its_interface() {
     let Some(homes) = Homes::open() else { return };
