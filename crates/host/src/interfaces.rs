@@ -150,7 +150,7 @@ pub(crate) fn json(arguments: &[&str]) -> Result<Vec<Value>, CommandError> {
     })
 }
 
-/// Reports that links, addresses or routes have changed, in the network namespace in which it was
+/// Reports that links, addresses, routes or forwarding have changed, in the network namespace in which it was
 /// opened.
 #[derive(Debug)]
 pub struct Watch(AsyncFd<OwnedFd>);
@@ -196,5 +196,5 @@ impl Watch {
 }
 
 /// linux/rtnetlink.h: RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV4_ROUTE, RTMGRP_IPV6_IFADDR,
-/// RTMGRP_IPV6_ROUTE.
-const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
+/// RTMGRP_IPV6_ROUTE, and the bits of RTNLGRP_IPV4_NETCONF (24) and RTNLGRP_IPV6_NETCONF (25).
+const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400 | 1 << 23 | 1 << 24;

@@ -65,6 +65,8 @@ pub struct Routes {
     pool: Pool,
     paths: BTreeMap<String, Placed>,
     parameters: Parameters,
+    /// The rules that were last written into the chain [`FORWARD`].
+    written: BTreeMap<Family, Vec<String>>,
     /// Held as long as this process may change something.
     _lock: File,
 }
@@ -124,8 +126,8 @@ impl Routes {
     pub fn new(options: RoutesOptions) -> Result<Self, RoutesError> {
         let lock = lock()?;
         clear(Parameters::left()?)?;
-        let (paths, parameters) = (BTreeMap::new(), Parameters::default());
-        Ok(Self { options, pool: Pool::find()?, paths, parameters, _lock: lock })
+        let (pool, paths, written) = (Pool::find()?, BTreeMap::new(), BTreeMap::new());
+        Ok(Self { options, pool, paths, parameters: Parameters::default(), written, _lock: lock })
     }
 
     /// Makes the device of a path, and what leads its packets through the interface. If the path is
@@ -180,6 +182,21 @@ impl Routes {
         self.forward(interface)
     }
 
+    /// Follows what other programs do to the parameters that paths need: if they let the kernel
+    /// forward for all devices, nothing is dropped any more. Without a change it does nothing.
+    ///
+    /// # Errors
+    /// A program fails.
+    pub fn review(&mut self) -> Result<(), RoutesError> {
+        for family in families() {
+            let is_new = self.written.get(&family).is_some_and(|rules| *rules != self.forwarded(family));
+            if is_new {
+                self.filter(family)?;
+            }
+        }
+        self.parameters.apply()
+    }
+
     /// Removes what was made for the path of this interface. Without a path it does nothing.
     ///
     /// # Errors
@@ -187,6 +204,7 @@ impl Routes {
     pub fn remove(&mut self, name: &str) -> Result<(), RoutesError> {
         let Some(path) = self.paths.remove(name) else { return Ok(()) };
         if self.paths.is_empty() {
+            self.written.clear();
             return clear(std::mem::take(&mut self.parameters));
         }
         for family in path.families() {
@@ -224,7 +242,7 @@ impl Routes {
     }
 
     /// Leads the packets of a family.
-    fn open(&self, interface: &Interface, family: Family) -> Result<(), RoutesError> {
+    fn open(&mut self, interface: &Interface, family: Family) -> Result<(), RoutesError> {
         // First, so that no packet passes with its own address.
         self.filter(family)?;
         let path = &self.paths[&interface.name];
@@ -247,20 +265,10 @@ impl Routes {
     }
 
     /// Writes the rules of all paths into the chains.
-    fn filter(&self, family: Family) -> Result<(), RoutesError> {
-        let (mut forward, mut inward, mut outward) = (Vec::new(), Vec::new(), Vec::new());
+    fn filter(&mut self, family: Family) -> Result<(), RoutesError> {
+        let (mut inward, mut outward) = (Vec::new(), Vec::new());
         for (interface, path) in &self.paths {
             let Some(local) = path.local(family) else { continue };
-            let tun = &path.tun;
-            forward.extend([
-                // The packet filter does not translate a packet that conntrack refuses.
-                format!("-i {tun} -m conntrack --ctstate INVALID -j DROP"),
-                format!("-i {tun} -o {interface} -j ACCEPT"),
-                format!("-i {tun} -j DROP"),
-                // Answers may arrive at another interface.
-                format!("-o {tun} -m conntrack --ctstate ESTABLISHED,RELATED,DNAT -j ACCEPT"),
-                format!("-o {tun} -j DROP"),
-            ]);
             outward.push(format!("-s {local} -o {interface} -j MASQUERADE"));
             inward.extend(self.options.listen.iter().map(|port| {
                 format!(
@@ -272,14 +280,37 @@ impl Routes {
         if family == Family::V6 && outward.is_empty() {
             return Ok(());
         }
+        let forward = self.forwarded(family);
+        FORWARD.set(family, &forward)?;
+        self.written.insert(family, forward);
+        INWARD.set(family, &inward)?;
+        Ok(OUTWARD.set(family, &outward)?)
+    }
+
+    /// The rules for packets that the kernel forwards.
+    fn forwarded(&self, family: Family) -> Vec<String> {
+        let mut forward = Vec::new();
+        for (interface, path) in &self.paths {
+            if path.local(family).is_none() {
+                continue;
+            }
+            let tun = &path.tun;
+            forward.extend([
+                // The packet filter does not translate a packet that conntrack refuses.
+                format!("-i {tun} -m conntrack --ctstate INVALID -j DROP"),
+                format!("-i {tun} -o {interface} -j ACCEPT"),
+                format!("-i {tun} -j DROP"),
+                // Answers may arrive at another interface.
+                format!("-o {tun} -m conntrack --ctstate ESTABLISHED,RELATED,DNAT -j ACCEPT"),
+                format!("-o {tun} -j DROP"),
+            ]);
+        }
         // What the kernel forwards only because of us.
         forward.extend(self.parameters.drops(family));
         if family == Family::V4 {
             forward.extend(self.parameters.comments());
         }
-        FORWARD.set(family, &forward)?;
-        INWARD.set(family, &inward)?;
-        Ok(OUTWARD.set(family, &outward)?)
+        forward
     }
 }
 
@@ -475,7 +506,7 @@ const LAST: u32 = u32::MAX >> 1;
 /// The kernel's metric of IPv6 routes (IP6_RT_PRIO_USER).
 const USUAL_METRIC: u32 = 1024;
 /// Number of times that a claimed namespace is looked at, and the time between them.
-const PATIENCE: u32 = 50;
+const PATIENCE: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 /// Folder of the locks, one for each network namespace.
 const LOCKS: &str = "/run/anabranch-multipath";

@@ -146,7 +146,7 @@ impl<'a> Links<'a> {
                 }
             }
         }
-        Ok(())
+        Ok(routes.review()?)
     }
 
     /// Makes the path of an interface.

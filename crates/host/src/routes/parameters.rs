@@ -29,6 +29,8 @@ struct Former {
     value: String,
     /// Index of the device; 0 for what belongs to none.
     index: u32,
+    /// Whether the kernel already forwarded for all devices, so that this one was an exception.
+    general: bool,
 }
 
 impl Parameters {
@@ -56,8 +58,8 @@ impl Parameters {
             let is_known = self.0[..known].iter().any(|former| former.file == file);
             let Some(value) = read(&file).filter(|_| !is_known) else { continue };
             if is_global || value != wanted(&file, &value) {
-                let index = index_of(part(&file, 2));
-                self.0.push(Former { file, value, index });
+                let (index, general) = (index_of(part(&file, 2)), is_general(&file));
+                self.0.push(Former { file, value, index, general });
             }
         }
         is_renamed || self.0.len() > known
@@ -87,7 +89,10 @@ impl Parameters {
     /// Restores the parameters of devices that are still there.
     pub(super) fn restore(mut self) -> Result<(), RoutesError> {
         self.follow();
-        self.0.iter().try_for_each(|Former { file, value, .. }| write(file, value))
+        self.0
+            .iter()
+            .filter(|former| !former.is_superseded())
+            .try_for_each(|Former { file, value, .. }| write(file, value))
     }
 
     /// Removes and returns the parameters of an interface that belong to no other one.
@@ -100,7 +105,8 @@ impl Parameters {
 
     /// Rules that drop what the kernel forwards only because of the changes.
     pub(super) fn drops(&self, family: Family) -> impl Iterator<Item = String> {
-        let of_family = self.0.iter().filter(move |former| former.family() == family);
+        let is_ours = move |former: &&Former| former.family() == family && !former.is_superseded();
+        let of_family = self.0.iter().filter(is_ours);
         of_family.filter_map(|former| match (former.device(), former.name()) {
             ("all", "forwarding") => Some("-j DROP".to_owned()),
             // With one for all, those of single devices change nothing.
@@ -112,13 +118,19 @@ impl Parameters {
 
     /// Rules without effect that hold the former values.
     pub(super) fn comments(&self) -> impl Iterator<Item = String> {
-        self.0
-            .iter()
-            .map(|Former { file, value, index }| format!("-m comment --comment {MARK}{file}={value},{index}"))
+        self.0.iter().map(|Former { file, value, index, general }| {
+            format!("-m comment --comment {MARK}{file}={value},{index},{}", u8::from(*general))
+        })
     }
 }
 
 impl Former {
+    /// Whether another program has let the kernel forward for all devices since. Then it counts what
+    /// that program wants, not the former value.
+    fn is_superseded(&self) -> bool {
+        !self.general && is_general(&self.file)
+    }
+
     fn family(&self) -> Family {
         if part(&self.file, 0) == "ipv4" { Family::V4 } else { Family::V6 }
     }
@@ -130,6 +142,17 @@ impl Former {
     fn name(&self) -> &str {
         part(&self.file, 3)
     }
+}
+
+/// Whether the kernel forwards for all devices, other than by our changes.
+fn is_general(file: &str) -> bool {
+    let switches: &[_] = match (part(file, 0), part(file, 3)) {
+        ("ipv4", _) => &["ipv4/conf/all/forwarding"],
+        (_, "force_forwarding") => &["ipv6/conf/all/forwarding", "ipv6/conf/all/force_forwarding"],
+        // Here the switch of all devices is what we change.
+        _ => &[],
+    };
+    switches.iter().any(|switch| read(switch).is_some_and(|value| value != "0"))
 }
 
 fn part(file: &str, number: usize) -> &str {
@@ -196,8 +219,8 @@ fn write(file: &str, value: &str) -> Result<(), RoutesError> {
 fn parse(rule: &str) -> Option<Former> {
     let (_, rest) = rule.split_once(MARK)?;
     let (file, rest) = rest.split_once('=')?;
-    let (value, rest) = rest.split_once(',')?;
-    let index: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let mut numbers = rest.split(|octet: char| octet != ',' && !octet.is_ascii_digit()).next()?.split(',');
+    let (value, index, general) = (numbers.next()?, numbers.next()?, numbers.next()?);
     let parts: Vec<&str> = file.split('/').collect();
     let is_ours = match parts[..] {
         ["ipv4" | "ipv6", "conf", device, "forwarding" | "force_forwarding" | "accept_ra"] => {
@@ -205,9 +228,8 @@ fn parse(rule: &str) -> Option<Former> {
         }
         _ => false,
     };
-    let is_ours = is_ours && !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     let (file, value, index) = (file.to_owned(), value.to_owned(), index.parse().ok()?);
-    is_ours.then_some(Former { file, value, index })
+    (is_ours && !value.is_empty()).then_some(Former { file, value, index, general: general == "1" })
 }
 
 /// Whether a device has a name that rules can have.
@@ -225,21 +247,26 @@ mod tests {
     #[test]
     fn former_values_are_read_from_listed_rules() {
         let parameters = Parameters(vec![
-            Former { file: "ipv4/conf/eth0.7/forwarding".into(), value: "0".into(), index: 12 },
-            Former { file: "ipv6/conf/all/forwarding".into(), value: "1".into(), index: 0 },
+            Former {
+                file: "ipv4/conf/eth0.7/forwarding".into(),
+                value: "0".into(),
+                index: 12,
+                general: true,
+            },
+            Former { file: "ipv6/conf/all/forwarding".into(), value: "1".into(), index: 0, general: false },
         ]);
         let listed = parameters.comments().map(|rule| format!("-A {} {rule}", FORWARD.name));
         let quoted = listed.map(|rule| rule.replace("anabranch:", "\"anabranch:") + "\"");
         assert_eq!(quoted.filter_map(|rule| parse(&rule)).collect::<Vec<_>>(), parameters.0);
         for bad in [
-            "anabranch:ipv4/conf/../forwarding=0,1",
-            "anabranch:ipv4/conf/a/../../../forwarding=0,1",
-            "anabranch:ipv4/ip_forward=0,1",
-            "anabranch:ipv4/conf/a/forwarding=,1",
+            "anabranch:ipv4/conf/../forwarding=0,1,0",
+            "anabranch:ipv4/conf/a/../../../forwarding=0,1,0",
+            "anabranch:ipv4/ip_forward=0,1,0",
+            "anabranch:ipv4/conf/a/forwarding=,1,0",
             "anabranch:ipv4/conf/a/forwarding=0,",
-            "anabranch:ipv4/conf/a/forwarding=0",
-            "anabranch:ipv4/conf/a/forwarding=x,1",
-            "anabranch:/etc/passwd=0,1",
+            "anabranch:ipv4/conf/a/forwarding=0,1",
+            "anabranch:ipv4/conf/a/forwarding=x,1,0",
+            "anabranch:/etc/passwd=0,1,0",
         ] {
             assert_eq!(parse(bad), None, "{bad}");
         }

@@ -410,6 +410,36 @@ fn a_renamed_interface_gets_its_former_parameters_back() {
     });
 }
 
+/// Docker, for example, lets the kernel forward.
+#[test]
+fn another_program_may_let_the_kernel_forward() {
+    let Some(homes) = Homes::open() else { return };
+    within(&homes.host, || {
+        let chains = || {
+            let listed = ["iptables", "ip6tables"].map(|tables| run(tables, &["-w", "-S"]).stdout);
+            text(&listed.concat())
+        };
+        let (all_v4, all_v6) = ("ipv4/conf/all/forwarding", "ipv6/conf/all/forwarding");
+        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let _path = routes.place(&homes.interface("up0")).expect("it is placed");
+        assert_eq!(chains().matches("-i up0 -j DROP").count(), 2, "{}", chains());
+        for all in [all_v4, all_v6] {
+            set(all, "1");
+        }
+        routes.review().expect("it is placed");
+        assert_eq!(chains().matches("-i up0 -j DROP").count(), 0, "{}", chains());
+        // It has ended, and the path still needs it.
+        set(all_v4, "0");
+        routes.review().expect("it is placed");
+        let forwards = || fs::read_to_string("/proc/sys/net/ipv4/conf/up0/forwarding").expect("it is there");
+        assert_eq!(forwards().trim(), "1");
+        assert_eq!(chains().matches("-i up0 -j DROP").count(), 1, "{}", chains());
+        set(all_v4, "1");
+        drop(routes);
+        assert_eq!(forwards().trim(), "1");
+    });
+}
+
 #[test]
 fn a_path_follows_its_interface() {
     let Some(homes) = Homes::open() else { return };
