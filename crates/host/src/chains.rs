@@ -37,6 +37,14 @@ impl Chain<'_> {
         restore(family, &(text + "COMMIT\n"))
     }
 
+    /// Whether the chain has this number of rules, and one leads to it.
+    pub(crate) fn is_intact(&self, family: Family, rules: usize) -> Result<bool, CommandError> {
+        let (listed, jump) = (list(family, self.table)?, self.jump());
+        let own = format!("-A {} ", self.name);
+        let count = listed.lines().filter(|line| line.starts_with(&own)).count();
+        Ok(count == rules && listed.lines().any(|line| line == jump))
+    }
+
     /// Removes the chain and what leads to it. Without any it does nothing.
     pub(crate) fn remove(&self, family: Family) -> Result<(), CommandError> {
         let Self { table, name, from, .. } = self;

@@ -9,7 +9,8 @@
 //! | chains in the tables `filter` and `nat` of the packet filter | names with `anabranch-multipath` |
 //! | former values of kernel parameters, as comments in the chain in `filter` | its name |
 //!
-//! [`Routes::tear_down`] finds all of them without a file. Addresses of the TUNs' hosts never leave
+//! [`Routes::tear_down`] finds all of them without a file, unless the chain was emptied: the file of
+//! the lock has a copy of the former values. Addresses of the TUNs' hosts never leave
 //! this host, because the packet filter translates them to those of the interface.
 
 mod device;
@@ -18,9 +19,9 @@ mod pool;
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path as FilePath, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -65,10 +66,11 @@ pub struct Routes {
     pool: Pool,
     paths: BTreeMap<String, Placed>,
     parameters: Parameters,
-    /// The rules that were last written into the chain [`FORWARD`].
-    written: BTreeMap<Family, Vec<String>>,
-    /// Held as long as this process may change something.
-    _lock: File,
+    /// The rules that were last written into the chains.
+    written: BTreeMap<(Family, Chain<'static>), Vec<String>>,
+    /// Held as long as this process may change something. Its content is a copy of the former
+    /// values, for the time when another program has emptied the chains.
+    lock: File,
 }
 
 /// A path that is in place, under the name of its interface.
@@ -125,9 +127,9 @@ impl Routes {
     /// [`RoutesError::Running`]: another process has done so. A program is missing or fails.
     pub fn new(options: RoutesOptions) -> Result<Self, RoutesError> {
         let lock = lock()?;
-        clear(Parameters::left()?)?;
+        clear(left(&lock)?, &lock)?;
         let (pool, paths, written) = (Pool::find()?, BTreeMap::new(), BTreeMap::new());
-        Ok(Self { options, pool, paths, parameters: Parameters::default(), written, _lock: lock })
+        Ok(Self { options, pool, paths, parameters: Parameters::default(), written, lock })
     }
 
     /// Makes the device of a path, and what leads its packets through the interface. If the path is
@@ -189,7 +191,8 @@ impl Routes {
     /// A program fails.
     pub fn review(&mut self) -> Result<(), RoutesError> {
         for family in families() {
-            let is_new = self.written.get(&family).is_some_and(|rules| *rules != self.forwarded(family));
+            let is_new =
+                self.written.get(&(family, FORWARD)).is_some_and(|rules| *rules != self.forwarded(family));
             if is_new {
                 self.filter(family)?;
             }
@@ -205,7 +208,7 @@ impl Routes {
         let Some(path) = self.paths.remove(name) else { return Ok(()) };
         if self.paths.is_empty() {
             self.written.clear();
-            return clear(std::mem::take(&mut self.parameters));
+            return clear(std::mem::take(&mut self.parameters), &self.lock);
         }
         for family in path.families() {
             for rule in path.rules(family) {
@@ -224,8 +227,8 @@ impl Routes {
     /// # Errors
     /// [`RoutesError::Running`]: the process is still there. A program is missing or fails.
     pub fn tear_down() -> Result<(), RoutesError> {
-        let _lock = lock()?;
-        clear(Parameters::left()?)
+        let lock = lock()?;
+        clear(left(&lock)?, &lock)
     }
 
     fn set_up(&mut self, interface: &Interface) -> Result<(), RoutesError> {
@@ -280,11 +283,41 @@ impl Routes {
         if family == Family::V6 && outward.is_empty() {
             return Ok(());
         }
-        let forward = self.forwarded(family);
-        FORWARD.set(family, &forward)?;
-        self.written.insert(family, forward);
-        INWARD.set(family, &inward)?;
-        Ok(OUTWARD.set(family, &outward)?)
+        if family == Family::V4 {
+            let copy: String = self.parameters.comments().map(|comment| comment + "\n").collect();
+            let write = || {
+                self.lock.set_len(0)?;
+                self.lock.write_all_at(copy.as_bytes(), 0)
+            };
+            write().map_err(|error| RoutesError::Lock { path: LOCKS.into(), error })?;
+        }
+        for (chain, rules) in [(FORWARD, self.forwarded(family)), (INWARD, inward), (OUTWARD, outward)] {
+            chain.set(family, &rules)?;
+            self.written.insert((family, chain), rules);
+        }
+        Ok(())
+    }
+
+    /// Returns what looks whether the chains are as they were written. It is for another thread,
+    /// since programs take their time.
+    pub fn inspection(&self) -> impl FnOnce() -> Result<bool, RoutesError> + Send + use<> {
+        let counts: Vec<_> = self.written.iter().map(|(chain, rules)| (*chain, rules.len())).collect();
+        move || {
+            for ((family, chain), rules) in counts {
+                if !chain.is_intact(family, rules)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
+
+    /// Writes the chains anew, which another program has changed.
+    ///
+    /// # Errors
+    /// A program fails.
+    pub fn mend(&mut self) -> Result<(), RoutesError> {
+        if self.paths.is_empty() { Ok(()) } else { families().try_for_each(|family| self.filter(family)) }
     }
 
     /// The rules for packets that the kernel forwards.
@@ -316,7 +349,7 @@ impl Routes {
 
 impl Drop for Routes {
     fn drop(&mut self) {
-        if let Err(error) = clear(std::mem::take(&mut self.parameters)) {
+        if let Err(error) = clear(std::mem::take(&mut self.parameters), &self.lock) {
             Entry::warning("routes remain", Error::from(error).to_string()).write();
         }
     }
@@ -385,7 +418,7 @@ impl Placed {
 }
 
 /// Removes all that bears our name.
-fn clear(parameters: Parameters) -> Result<(), RoutesError> {
+fn clear(parameters: Parameters, lock: &File) -> Result<(), RoutesError> {
     for family in families() {
         run("ip", &[family.option(), "rule", "flush", "protocol", PROTOCOL], "")?;
         run("ip", &[family.option(), "route", "flush", "table", "all", "proto", PROTOCOL], "")?;
@@ -401,7 +434,22 @@ fn clear(parameters: Parameters) -> Result<(), RoutesError> {
             }
         }
     }
-    Ok(())
+    lock.set_len(0).map_err(|error| RoutesError::Lock { path: LOCKS.into(), error })
+}
+
+/// The parameters that a killed process has left changed.
+fn left(lock: &File) -> Result<Parameters, RoutesError> {
+    let mut copy = String::new();
+    // The namespace of the file may be gone, and have left its number to another: our rules tell.
+    for family in families() {
+        if !run("ip", &[family.option(), "rule", "show", "protocol", PROTOCOL], "")?.is_empty() {
+            copy.clear();
+            let (mut file, path) = (lock, LOCKS.into());
+            let read = file.rewind().and_then(|()| file.read_to_string(&mut copy));
+            read.map_err(|error| RoutesError::Lock { path, error })?;
+        }
+    }
+    Ok(Parameters::left(&copy)?)
 }
 
 /// The families that the kernel has.
@@ -442,7 +490,7 @@ fn lock() -> Result<File, RoutesError> {
     let number = fs::metadata(namespace).map_err(|error| failed(namespace, error))?.ino();
     let path = folder.join(number.to_string());
     let mut options = File::options();
-    options.write(true).create(true).truncate(false).mode(0o600);
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(&path).map_err(|error| failed(&path, error))?;
     // A program that a killed process has started still works. It inherits the lock.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anabranch_core::mptcp::PathId;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::Entry;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::engine::Engine;
@@ -82,8 +83,15 @@ impl<'a> Links<'a> {
         let watch = self.state.borrow_mut().watch.take();
         let Some(mut watch) = watch else { return std::future::pending().await };
         loop {
-            if let Err(error) = watch.changed().await {
-                return Error::job(format!("the kernel reports no changes of interfaces: {error}"));
+            match timeout(CHECK, watch.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    return Error::job(format!("the kernel reports no changes of interfaces: {error}"));
+                }
+                Err(_) => {
+                    self.check().await;
+                    continue;
+                }
             }
             loop {
                 // A name that is gone or a program that fails may be a matter of time.
@@ -101,6 +109,18 @@ impl<'a> Links<'a> {
             }
             // Changes come in groups.
             let _ = timeout(GROUP, std::future::pending::<()>()).await;
+        }
+    }
+
+    /// Writes the rules of the packet filter anew if another program has removed them.
+    async fn check(&self) {
+        let inspection = self.state.borrow().routes.inspection();
+        let Ok(Ok(false)) = spawn_blocking(inspection).await else { return };
+        // A change of an interface may have written them meanwhile, which does no harm.
+        let text = "another program has removed rules of the packet filter: they are written anew";
+        Entry::warning("rules", text).write();
+        if let Err(error) = self.state.borrow_mut().routes.mend() {
+            Entry::warning("rules", Error::from(error).to_string()).write();
         }
     }
 
@@ -181,6 +201,8 @@ fn is_usable(interface: &Interface) -> bool {
     interface.up && !interface.addresses.is_empty()
 }
 
+/// Time without a change after which the rules of the packet filter are looked at.
+const CHECK: Duration = Duration::from_secs(10);
 /// Time between attempts to follow a change.
 const RETRY: Duration = Duration::from_millis(500);
 /// Time in which further changes are expected.

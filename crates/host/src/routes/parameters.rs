@@ -1,7 +1,7 @@
 //! Parameters of the kernel (sysctl) that let it forward packets, and their former values.
 //!
 //! The former values are comments in our chain of the packet filter. So they are in the network
-//! namespace that they belong to, end with it, and need no file that another user could replace.
+//! namespace that they belong to, and end with it. A copy is for the time when the chain is emptied.
 
 use std::fs;
 use std::path::Path;
@@ -34,11 +34,12 @@ struct Former {
 }
 
 impl Parameters {
-    /// Those that a killed process has left changed.
-    pub(super) fn left() -> Result<Self, CommandError> {
+    /// Those that a killed process has left changed: those of the chain, or else of a copy.
+    pub(super) fn left(copy: &str) -> Result<Self, CommandError> {
         let listed = list(Family::V4, FORWARD.table)?;
         let of_ours = listed.lines().filter(|line| line.starts_with(&format!("-A {} ", FORWARD.name)));
-        Ok(Self(of_ours.filter_map(parse).collect()))
+        let of_chain: Vec<Former> = of_ours.filter_map(parse).collect();
+        Ok(Self(if of_chain.is_empty() { copy.lines().filter_map(parse).collect() } else { of_chain }))
     }
 
     /// Adds what must change so that packets from the interface are forwarded. Returns whether that

@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -284,6 +285,7 @@ fn nothing_remains_of_a_process_that_is_killed_at_any_moment() {
     if env::var(HOLDER).is_ok() {
         hold();
     }
+    let _alone = HOLDERS.lock();
     let (kills, mut prng) =
         (number("ANABRANCH_MULTIPATH_KILLS", 3), Prng::new(number("ANABRANCH_MULTIPATH_SEED", 1)));
     let Some(homes) = Homes::open() else { return };
@@ -333,6 +335,8 @@ fn hold() -> ! {
     unreachable!("the host has interfaces");
 }
 
+/// A process that this one starts inherits the locks of its other tests.
+static HOLDERS: Mutex<()> = Mutex::new(());
 /// Environment variable of the process that is killed.
 const HOLDER: &str = "ANABRANCH_MULTIPATH_HOLDER";
 /// Longest time until a process is killed, in ms.
@@ -437,6 +441,50 @@ fn another_program_may_let_the_kernel_forward() {
         set(all_v4, "1");
         drop(routes);
         assert_eq!(forwards().trim(), "1");
+    });
+}
+
+/// A firewall that is loaded anew empties the chains.
+#[test]
+fn chains_that_another_program_empties_are_noticed() {
+    let _alone = HOLDERS.lock();
+    let Some(homes) = Homes::open() else { return };
+    let flush = || {
+        for table in ["filter", "nat"] {
+            ip(&["netns", "exec", &homes.host, "iptables", "-w", "-t", table, "-F"]);
+        }
+    };
+    let before = homes.state();
+    // Killed, with chains that hold no former values.
+    let mut holder = inside(&homes.host, &[]);
+    holder.arg(env::current_exe().expect("this test")).env(HOLDER, "1");
+    holder.args(["--exact", "routes::nothing_remains_of_a_process_that_is_killed_at_any_moment"]);
+    let holder = Kept(holder.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+    let parameter = "/proc/sys/net/ipv4/conf/up0/forwarding";
+    let is_placed = || fs::read_to_string(parameter).expect("it is there").trim() == "1";
+    within(&homes.host, || {
+        assert!((0..3000).any(|_| is_placed() || {
+            pass(Duration::from_millis(1));
+            false
+        }));
+    });
+    drop(holder);
+    within(&homes.host, || {
+        flush();
+        Routes::tear_down().expect("nobody else is here");
+        assert!(!is_placed());
+    });
+    let parameters = |state: &str| state.lines().filter(|l| l.starts_with("/proc")).collect::<String>();
+    assert_eq!(parameters(&homes.state()), parameters(&before));
+    within(&homes.host, || {
+        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let path = routes.place(&homes.interface("up0")).expect("it is placed");
+        assert!(routes.inspection()().expect("`iptables` is here"));
+        flush();
+        assert!(!routes.inspection()().expect("`iptables` is here"));
+        routes.mend().expect("it is placed");
+        assert!(routes.inspection()().expect("`iptables` is here"));
+        connect(&homes, &path, path.local_v4.into(), SERVER_V4);
     });
 }
 
