@@ -107,6 +107,9 @@ pub struct ProgramTuner {
     tuner: Tuner,
     processes: Vec<Arc<Process>>,
     sockets: BTreeMap<u64, Managed>,
+    /// Sockets that the processes no longer have, which others may have.
+    lost: BTreeMap<u64, Managed>,
+    search_at: Instant,
     /// Inode of each descriptor at the last scan, with the cookie of a TCP socket.
     seen: BTreeMap<(u32, RawFd), (u64, Option<u64>)>,
     scan_at: Instant,
@@ -119,6 +122,7 @@ pub struct ProgramTuner {
 #[derive(Debug)]
 struct Managed {
     foreign: Foreign,
+    inode: u64,
     before: Settings,
     local: SocketAddr,
     peer: SocketAddr,
@@ -146,6 +150,8 @@ impl ProgramTuner {
             tuner,
             processes: processes.into_iter().map(Arc::new).collect(),
             sockets: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            search_at: now,
             seen: BTreeMap::new(),
             scan_at: now,
             population: Population::default(),
@@ -216,9 +222,24 @@ impl ProgramTuner {
     /// Gives all sockets their old settings.
     pub fn restore(&mut self) -> Restored {
         let mut restored = Restored::default();
-        for socket in std::mem::take(&mut self.sockets).into_values() {
-            restored.count(socket.foreign.open().ok(), socket.before);
+        for (cookie, socket) in std::mem::take(&mut self.sockets) {
+            match socket.foreign.open() {
+                Ok(open) => restored.count(Some(open), socket.before),
+                Err(_) => _ = self.lost.insert(cookie, socket),
+            }
         }
+        restored.add(self.restore_lost());
+        restored
+    }
+
+    /// Restores the sockets that only other processes have.
+    fn restore_lost(&mut self) -> Restored {
+        let lost = std::mem::take(&mut self.lost);
+        let inodes: BTreeSet<u64> = lost.values().map(|socket| socket.inode).collect();
+        let wanted = lost.keys().copied().collect();
+        let mut found = elsewhere(&wanted, |inode| inodes.contains(&inode));
+        let mut restored = Restored::default();
+        lost.iter().for_each(|(cookie, socket)| restored.count(found.remove(cookie), socket.before));
         restored
     }
 
@@ -228,7 +249,7 @@ impl ProgramTuner {
             let (pid, started) = (process.pid(), process.started());
             Saved { pid, started, cookie: *cookie, settings: socket.before }
         };
-        self.sockets.iter().map(saved).collect()
+        self.sockets.iter().chain(&self.lost).map(saved).collect()
     }
 
     /// Looks for sockets that have appeared, moved to other descriptors, or gone.
@@ -247,7 +268,7 @@ impl ProgramTuner {
                 let met = match known {
                     Some((_, Some(cookie))) => Met::Connection(*cookie),
                     Some((_, None)) => Met::Other,
-                    None => self.meet(now, process, number, &mut new),
+                    None => self.meet(now, process, (number, inode), &mut new),
                 };
                 let cookie = match met {
                     Met::Connection(cookie) => Some(cookie),
@@ -262,13 +283,29 @@ impl ProgramTuner {
         }
         let present: BTreeSet<u64> = seen.values().filter_map(|(_, cookie)| *cookie).collect();
         self.seen = seen;
-        self.sockets.retain(|cookie, _| present.contains(cookie));
+        if self.lost.is_empty() {
+            // A descriptor on its way to another process is in none.
+            self.search_at = now + SEARCH;
+        }
+        self.lost.extend(self.sockets.extract_if(.., |cookie, _| !present.contains(cookie)));
+        let mut returned = BTreeSet::new();
+        for (cookie, socket) in &mut new {
+            if let Some(lost) = self.lost.remove(cookie) {
+                socket.before = lost.before;
+                returned.insert(*cookie);
+            }
+        }
+        if now >= self.search_at && !self.lost.is_empty() {
+            self.restore_lost();
+            self.unsaved = true;
+        }
         if new.is_empty() {
             return Ok(());
         }
         let cookies: Vec<u64> = new.iter().map(|(cookie, _)| *cookie).collect();
         self.sockets.extend(new);
         if let Err(error) = save(&self.saved()) {
+            self.lost.extend(self.sockets.extract_if(.., |cookie, _| returned.contains(cookie)));
             self.sockets.retain(|cookie, _| !cookies.contains(cookie));
             self.seen.retain(|_, (_, cookie)| cookie.is_none_or(|cookie| !cookies.contains(&cookie)));
             return Err(error);
@@ -291,7 +328,7 @@ impl ProgramTuner {
         &self,
         now: Instant,
         process: &Arc<Process>,
-        number: RawFd,
+        (number, inode): (RawFd, u64),
         new: &mut Vec<(u64, Managed)>,
     ) -> Met {
         let Ok(socket) = process.duplicate(number) else { return Met::NotConnected };
@@ -307,7 +344,7 @@ impl ProgramTuner {
             let cookie = rustix::net::sockopt::socket_cookie(&socket).ok()?;
             let foreign = Foreign::new(cookie, process, number);
             let busy = (now, info.bytes_acked.unwrap_or(0));
-            Some((cookie, Managed { foreign, before, local, peer, connection: None, busy }))
+            Some((cookie, Managed { foreign, inode, before, local, peer, connection: None, busy }))
         };
         let Some((cookie, socket)) = connection() else { return Met::NotConnected };
         // A socket may have several descriptors, in several processes.
@@ -490,12 +527,42 @@ pub fn restore(saved: &[Saved]) -> Restored {
             }
         }
     }
+    let missing: BTreeSet<u64> =
+        saved.iter().map(|saved| saved.cookie).filter(|cookie| !open.contains_key(cookie)).collect();
+    open.extend(elsewhere(&missing, |_| true));
     let mut restored = Restored::default();
     saved.iter().for_each(|saved| restored.count(open.remove(&saved.cookie), saved.settings));
     restored
 }
 
+/// Finds these sockets in all processes that may be traced. A process shares its sockets with its
+/// children, and may pass them to others (SCM_RIGHTS).
+fn elsewhere(cookies: &BTreeSet<u64>, is_candidate: impl Fn(u64) -> bool) -> BTreeMap<u64, OwnedFd> {
+    let mut found = BTreeMap::new();
+    if cookies.is_empty() {
+        return found;
+    }
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()) {
+        let Ok(process) = Process::open(pid) else { continue };
+        for (number, _) in process.sockets().unwrap_or_default().into_iter().filter(|s| is_candidate(s.1)) {
+            let Ok(socket) = process.duplicate(number) else { continue };
+            match rustix::net::sockopt::socket_cookie(&socket) {
+                Ok(cookie) if cookies.contains(&cookie) => _ = found.insert(cookie, socket),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
 impl Restored {
+    fn add(&mut self, other: Self) {
+        self.sockets += other.sockets;
+        self.closed += other.closed;
+        self.locked += other.locked;
+    }
+
     fn count(&mut self, socket: Option<OwnedFd>, settings: Settings) {
         let Some(socket) = socket else {
             self.closed += 1;
@@ -510,5 +577,7 @@ impl Restored {
 
 /// Interval at which new sockets are looked for.
 const SCAN: Duration = Duration::from_millis(50);
+/// Time after which sockets that the processes no longer have are looked for in others.
+const SEARCH: Duration = Duration::from_secs(1);
 /// Time without data after which a connection is idle.
 const QUIET: Duration = Duration::from_secs(10);

@@ -96,11 +96,49 @@ fn another_process_restores_what_a_killed_tuner_has_left() {
     step(&mut tuner, clock, |tuner| tuner.population().active == 1);
     drop(tuner);
     assert_ne!(program.all_settings(), before);
-    // Another process with the same number is left alone.
-    let other: Vec<_> = saved.iter().map(|s| Saved { started: s.started + 1, ..*s }).collect();
+    // Other sockets of the process are left alone.
+    let other: Vec<_> = saved.iter().map(|s| Saved { cookie: s.cookie + (1 << 40), ..*s }).collect();
     assert_eq!(restore(&other), Restored { closed: 4, ..Restored::default() });
     saved.push(Saved { cookie: u64::MAX, ..saved[0] });
     assert_eq!(restore(&saved), Restored { sockets: 4, closed: 1, locked: 0 });
+    assert_eq!(program.all_settings(), before);
+}
+
+#[test]
+fn sockets_that_another_process_still_has_are_restored() {
+    let (clock, mut program) = (Clock::start(), started());
+    let before = program.all_settings();
+    // A child with the same sockets is managed, and closes the first one when told.
+    let start = |program: &mut Program| {
+        program.say("import subprocess; fds = [s.fileno() for s in (a, b, c, d)]");
+        program.say("script = f'read x; exec {fds[0]}<&-; echo closed; exec sleep 60'");
+        program.say("pipe = subprocess.PIPE");
+        program.say("p = subprocess.Popen(['sh', '-c', script], stdin=pipe, stdout=pipe, pass_fds=fds)");
+        let pid = program.say("p.pid").parse().expect("a number");
+        let config = ProgramConfig { unsent_mark: Some(50_000), ..config(2_000_000) };
+        let process = Process::open(pid).expect("it is a child of our child");
+        let mut tuner = ProgramTuner::new(clock.now(), config, vec![process]).expect("room for some");
+        let saved = step(&mut tuner, clock, |tuner| tuner.population().found == 4);
+        (tuner, saved)
+    };
+    let (mut tuner, _) = start(&mut program);
+    assert_eq!(program.settings("a"), [LEAST_SEND_BUFFER, 1, 50_000]);
+    program.say("p.stdin.write(b'\\n'), p.stdin.flush(), p.stdout.readline()");
+    let patience = clock.now() + Duration::from_secs(60);
+    while program.settings("a") != before[0] {
+        assert!(clock.now() < patience);
+        tuner.step(clock.now(), |_| Ok(())).expect("nothing to save");
+    }
+    assert_eq!(program.settings("b")[0], LEAST_SEND_BUFFER);
+    program.say("p.kill(), p.wait()");
+    assert!(!tuner.is_needed());
+    assert_eq!(tuner.restore(), Restored { sockets: 3, ..Restored::default() });
+    assert_eq!(program.all_settings(), before);
+    // The tuner is killed, and then the child.
+    let (tuner, saved) = start(&mut program);
+    drop(tuner);
+    program.say("p.kill(), p.wait()");
+    assert_eq!(restore(&saved), Restored { sockets: 4, ..Restored::default() });
     assert_eq!(program.all_settings(), before);
 }
 
