@@ -150,8 +150,8 @@ pub(crate) fn json(arguments: &[&str]) -> Result<Vec<Value>, CommandError> {
     })
 }
 
-/// Reports that links, addresses, routes or forwarding have changed, in the network namespace in which it was
-/// opened.
+/// Reports that links, addresses, routes or forwarding have changed, in the network namespace in
+/// which it was opened.
 #[derive(Debug)]
 pub struct Watch(AsyncFd<OwnedFd>);
 

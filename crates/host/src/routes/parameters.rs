@@ -1,7 +1,8 @@
 //! Parameters of the kernel (sysctl) that let it forward packets, and their former values.
 //!
 //! The former values are comments in our chain of the packet filter. So they are in the network
-//! namespace that they belong to, and end with it. A copy is for the time when the chain is emptied.
+//! namespace that they belong to, and end with it. A copy is for the time when the chain is
+//! emptied.
 
 use std::fs;
 use std::path::Path;
@@ -126,8 +127,8 @@ impl Parameters {
 }
 
 impl Former {
-    /// Whether another program has let the kernel forward for all devices since. Then it counts what
-    /// that program wants, not the former value.
+    /// Whether another program has let the kernel forward for all devices since. Then it counts
+    /// what that program wants, not the former value.
     fn is_superseded(&self) -> bool {
         !self.general && is_general(&self.file)
     }

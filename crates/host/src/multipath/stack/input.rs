@@ -66,8 +66,8 @@ impl Stack {
         let opens = has(Flags::SYN) && !has(Flags::ACK);
         if let Some(waiting) = self.waiting.get(&tuple) {
             if !opens {
-                // RFC 9293 section 3.10.7.4: a repeated FIN is acknowledged. Nothing else is, so that
-                // two hosts in TIME-WAIT do not answer each other for ever.
+                // RFC 9293 section 3.10.7.4: a repeated FIN is acknowledged. Nothing else is, so
+                // that two hosts in TIME-WAIT do not answer each other for ever.
                 let ack = waiting.ack.as_deref().filter(|_| has(Flags::FIN)).cloned();
                 let path = waiting.path;
                 self.loose.extend(ack.map(|ack| (path, tuple, ack)));

@@ -423,6 +423,7 @@ fn a_released_connection_lives_while_the_peer_takes_its_data() {
         world.run(Duration::from_secs(1));
     }
     assert_eq!((got, world.hosts[1].read(world.now, server, 1)), (written, Read::End));
+}
 
 /// A network that has no router is no way to the Internet, however fast it may be.
 #[test]
