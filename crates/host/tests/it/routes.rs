@@ -407,7 +407,7 @@ fn a_renamed_interface_gets_its_former_parameters_back() {
             routes.refresh(&homes.interface(name)).expect("it is placed");
             assert!(forwarded().contains(&format!("-i {name} -j DROP")), "{}", forwarded());
         }
-        // Nobody has noticed the last name.
+        // No program has noticed the last name.
         rename("wan", "other");
         drop(routes);
         assert_eq!(["other", "up0"].map(read), [["0", "0"], ["0", "0"]]);
