@@ -35,62 +35,59 @@ pub struct Companion {
     program: &'static str,
     /// Cargo's name of the package that has it.
     package: &'static str,
-    /// Whether the program has this command only. Its command line has no word for it then.
-    alone: bool,
 }
 
-/// Commands of the laboratory's program, which has those of `anabranch`, too.
-const LABORATORY: [Companion; 4] = {
-    const fn of(command: &'static str, about: &'static str) -> Companion {
-        Companion { command, about, program: "anabranch-lab", package: "anabranch-lab-cli", alone: false }
-    }
-    [of("sweep", SWEEP), of("lab", LAB), of("plan", PLAN), of("completions", COMPLETIONS)]
-};
-
-/// Commands that are small programs, in neither `anabranch` nor the laboratory.
-const SMALL: [Companion; 5] = {
+/// The small programs, then the commands of the laboratory's program.
+const COMPANIONS: [Companion; 9] = {
     const fn of(
-        command: &'static str,
-        about: &'static str,
+        (command, about): (&'static str, &'static str),
         program: &'static str,
         package: &'static str,
     ) -> Companion {
-        Companion { command, about, program, package, alone: true }
+        Companion { command, about, program, package }
     }
     [
-        of("sense", programs::SENSE, "anabranch-sense", "anabranch-deploy"),
-        of("sink", programs::SINK, "anabranch-sink", "anabranch-deploy"),
-        of("cache", programs::CACHE, "anabranch-cache", "anabranch-host"),
-        of("multipath", programs::MULTIPATH, "anabranch-multipath", "anabranch-host"),
-        of("tune", programs::TUNE, "anabranch-tune", "anabranch-deploy"),
+        of(("sense", programs::SENSE), "anabranch-sense", "anabranch-deploy"),
+        of(("sink", programs::SINK), "anabranch-sink", "anabranch-deploy"),
+        of(("cache", programs::CACHE), "anabranch-cache", "anabranch-host"),
+        of(("multipath", programs::MULTIPATH), "anabranch-multipath", "anabranch-host"),
+        of(("tune", programs::TUNE), "anabranch-tune", "anabranch-deploy"),
+        of(("sweep", SWEEP), LABORATORY, "anabranch-lab-cli"),
+        of(("lab", LAB), LABORATORY, "anabranch-lab-cli"),
+        of(("plan", PLAN), LABORATORY, "anabranch-lab-cli"),
+        of(("completions", COMPLETIONS), LABORATORY, "anabranch-lab-cli"),
     ]
 };
+
+/// The laboratory's program, which also has the commands of `anabranch`.
+const LABORATORY: &str = "anabranch-lab";
 
 /// Lists the commands of all companions in this program's help. The companions parse their
 /// arguments and print their own help.
 pub(crate) fn listed(program: clap::Command) -> clap::Command {
-    let all = SMALL.iter().chain(&LABORATORY);
-    program.subcommands(all.map(|companion| clap::Command::new(companion.command).about(companion.about)))
+    let command = |companion: &Companion| clap::Command::new(companion.command).about(companion.about);
+    program.subcommands(COMPANIONS.iter().map(command))
 }
 
 /// The companion that `arguments` (the program's name first) call, or request help for.
 pub(crate) fn wanted(arguments: &[OsString]) -> Option<Companion> {
-    small(arguments).or_else(|| find(&LABORATORY, arguments))
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
+    let command = if word(1) == Some("help") { word(2) } else { word(1) };
+    COMPANIONS.into_iter().find(|companion| Some(companion.command) == command)
 }
 
 /// The small program that `arguments` (the program's name first) call, or request help for.
 #[must_use]
 pub fn small(arguments: &[OsString]) -> Option<Companion> {
-    find(&SMALL, arguments)
-}
-
-fn find(companions: &[Companion], arguments: &[OsString]) -> Option<Companion> {
-    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
-    let command = if word(1) == Some("help") { word(2) } else { word(1) };
-    companions.iter().find(|companion| Some(companion.command) == command).copied()
+    wanted(arguments).filter(|companion| companion.is_small())
 }
 
 impl Companion {
+    /// Whether the program has this command only. Its command line has no word for it then.
+    fn is_small(self) -> bool {
+        self.program != LABORATORY
+    }
+
     /// Replaces this process by the companion. The first of `arguments` is the program's name.
     ///
     /// # Errors
@@ -105,7 +102,7 @@ impl Companion {
             return Err(Error::missing(message).with_hint(self.hint(own.as_deref())));
         };
         // A small program does not change with each change of this one.
-        if let Some(own) = own.as_deref().filter(|own| !self.alone && is_stale(own, &program)) {
+        if let Some(own) = own.as_deref().filter(|own| !self.is_small() && is_stale(own, &program)) {
             say!("warning: {} is older than this program; {}", program.display(), self.hint(Some(own)));
         }
         // `exec` returns only if it fails.
@@ -117,7 +114,7 @@ impl Companion {
     /// The arguments that the companion gets.
     fn passed(self, arguments: &[OsString]) -> Vec<OsString> {
         let is_help = arguments.get(1).is_some_and(|word| word == "help");
-        match (self.alone, is_help) {
+        match (self.is_small(), is_help) {
             (false, _) => arguments.get(1..).unwrap_or_default().to_vec(),
             (true, false) => arguments.get(2..).unwrap_or_default().to_vec(),
             (true, true) => vec!["--help".into()],

@@ -11,17 +11,17 @@ use crate::debian;
 
 /// Whether the program `name` of another package of this build is here. The tests of the whole
 /// workspace build all programs; those of one package do not build others'. If not, prints a skip
-/// line that names the package.
+/// line.
 ///
 /// # Panics
 /// The path of the test binary is unknown.
 #[must_use]
-pub fn is_built(name: &str, package: &str) -> bool {
+pub fn is_built(name: &str) -> bool {
     let own = std::env::current_exe().expect("a path");
     // The test binary is in `deps`, below the programs.
     let built = own.ancestors().nth(2).is_some_and(|folder| folder.join(name).exists());
     if !built {
-        debian::skipped(&format!("{name} is not built: run `cargo build -p {package}`"));
+        debian::skipped(&format!("{name} is not built: run `cargo build --workspace --bins --profile test`"));
     }
     built
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anabranch_cli::companion;
 use anabranch_testkit::{debian, executable};
 use assert_cmd::prelude::*;
 
@@ -45,13 +46,11 @@ fn the_example_configurations_are_good() {
     let folder = tempfile::tempdir().expect("a folder");
     anabranch(folder.path(), &["key", "new", "me"]).assert().success();
     anabranch(folder.path(), &["key", "new", "release", "--kind", "signing"]).assert().success();
-    let deploy = ["sense", "sink", "tune"].map(|name| (name, "deploy"));
-    let host = ["cache", "multipath"].map(|name| (name, "host"));
-    let missing = deploy.into_iter().chain(host).filter(|(program, package)| {
-        !executable::is_built(&format!("anabranch-{program}"), &format!("anabranch-{package}"))
-    });
-    let missing: Vec<_> = missing.map(|(program, _)| program).collect();
-    for program in PROGRAMS.into_iter().filter(|program| !missing.contains(program)) {
+    let is_here = |program: &&str| {
+        let is_companion = companion::small(&["anabranch".into(), program.into()]).is_some();
+        !is_companion || executable::is_built(&format!("anabranch-{program}"))
+    };
+    for program in PROGRAMS.into_iter().filter(is_here) {
         // Once as it is, once with all commented-out options enabled.
         let text = config(program);
         let example = |line: &str| {

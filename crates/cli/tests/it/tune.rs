@@ -15,7 +15,7 @@ use assert_cmd::prelude::*;
 
 #[test]
 fn a_log_has_the_sizes_of_the_buffers_and_makes_a_page() {
-    if !executable::is_built("anabranch-tune", "anabranch-deploy") {
+    if !executable::is_built("anabranch-tune") {
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

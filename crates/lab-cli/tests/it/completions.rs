@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use anabranch_cli::companion;
 use anabranch_testkit::{debian, executable};
 use assert_cmd::prelude::*;
 
@@ -33,13 +34,9 @@ fn gather(command: &[&str], found: &mut BTreeMap<String, Vec<String>>) {
     for name in
         commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|n| !n.is_empty()))
     {
-        let deploy = ["sense", "sink", "tune"].map(|name| (name, "deploy"));
-        let host = ["cache", "multipath"].map(|name| (name, "host"));
-        let packages = [&deploy[..], &host].concat();
-        let small = packages.iter().find(|(small, _)| command.is_empty() && *small == name);
-        let is_here = small.is_none_or(|(name, package)| {
-            executable::is_built(&format!("anabranch-{name}"), &format!("anabranch-{package}"))
-        });
+        let words = [&["anabranch"], command, &[name]].concat();
+        let companion = companion::small(&words.iter().map(Into::into).collect::<Vec<_>>());
+        let is_here = companion.is_none() || executable::is_built(&format!("anabranch-{name}"));
         if name != "help" && is_here {
             gather(&[command, &[name]].concat(), found);
         }
