@@ -95,14 +95,14 @@ impl Engine {
         let reader = spawn_local(async move { engine.read_device(path, &readable).await });
         let attached = Attached { device, reader: reader.abort_handle() };
         self.devices.borrow_mut().insert(path, attached);
-        self.stack.borrow_mut().add_path(self.now(), path, config);
+        self.stack.borrow_mut().add_path(path, config);
         self.kick.notify_one();
         Ok(())
     }
 
     /// Changes the addresses and properties of a path whose device stays.
     pub fn change(&self, path: PathId, config: PathConfig) {
-        self.stack.borrow_mut().add_path(self.now(), path, config);
+        self.stack.borrow_mut().add_path(path, config);
         self.kick.notify_one();
     }
 

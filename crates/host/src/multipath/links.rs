@@ -108,7 +108,7 @@ impl<'a> Links<'a> {
                 sleep(RETRY).await;
             }
             // Changes come in groups.
-            let _ = timeout(GROUP, std::future::pending::<()>()).await;
+            sleep(GROUP).await;
         }
     }
 

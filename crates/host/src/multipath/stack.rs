@@ -539,7 +539,7 @@ impl Stack {
                 entry.tried.clear();
                 entry.uncovered = true;
             }
-            self.notice_timeouts(now, slot);
+            self.notice_timeouts(slot);
             self.touch(slot);
         }
         while self.waits.front().is_some_and(|(at, _)| *at <= now) {
@@ -668,7 +668,7 @@ impl Stack {
         if ip::emit_tcp(&header, segment, out).is_err() {
             return false;
         }
-        path.sent(out.len(), segment.payload.len());
+        path.sent(segment.payload.len());
         true
     }
 
@@ -682,7 +682,7 @@ impl Stack {
     }
 
     fn entry(&mut self, slot: u32) -> Option<&mut Entry> {
-        self.slots.get_mut(slot as usize)?.entry.as_mut()
+        entry_of(&mut self.slots, slot)
     }
 
     fn id(&self, slot: u32) -> ConnId {
@@ -732,6 +732,11 @@ impl Stack {
         let mss = mtu.saturating_sub(headers).clamp(88, 65_495) as u16;
         Config { tcp: tcp::Config { mss, default_mss, ..self.config.tcp }, ..self.config }
     }
+}
+
+/// The connection of a slot, while the other fields of the stack remain free.
+fn entry_of(slots: &mut [Slot], slot: u32) -> Option<&mut Entry> {
+    slots.get_mut(slot as usize)?.entry.as_mut()
 }
 
 /// Whether an address may be that of another host.

@@ -41,7 +41,7 @@ impl Stack {
             segment.payload = Bytes::copy_from_slice(&octets[len..]);
         }
         if let Some(path) = self.paths.get_mut(&path) {
-            path.received(now, octets.len(), segment.payload.len());
+            path.received(segment.payload.len());
         }
         let tuple = Tuple {
             local: SocketAddr::new(header.dst, segment.dst_port),

@@ -14,7 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::prefix::Prefix;
 
 use super::input::address_id;
-use super::{Entry, Flow, LEAST_MTU, Origin, Remote, Stack, Tuple};
+use super::{Entry, Flow, LEAST_MTU, Origin, Remote, Stack, Tuple, entry_of};
 
 /// Addresses and properties of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,9 +65,8 @@ pub(super) struct Path {
     pub(super) up: bool,
     mtu: u32,
     rtt: Option<Duration>,
-    /// When a packet last arrived, and when a subflow last had a time-out.
-    heard: Instant,
-    silent: Option<Instant>,
+    /// Whether a subflow has had a time-out since a packet last arrived.
+    silent: bool,
     total: PathReport,
 }
 
@@ -88,15 +87,14 @@ impl Path {
         smaller
     }
 
-    pub(super) fn sent(&mut self, _packet: usize, payload: usize) {
+    pub(super) fn sent(&mut self, payload: usize) {
         self.total.packets_sent += 1;
         self.total.bytes_sent += payload as u64;
         self.total.segments_sent += u64::from(payload > 0);
     }
 
-    pub(super) fn received(&mut self, now: Instant, _packet: usize, payload: usize) {
-        self.heard = now;
-        self.silent = None;
+    pub(super) fn received(&mut self, payload: usize) {
+        self.silent = false;
         self.total.packets_received += 1;
         self.total.bytes_received += payload as u64;
     }
@@ -119,26 +117,25 @@ impl Path {
     /// tried before a known slow one. `None` if the path does not lead there.
     fn rank(&self, remote: IpAddr) -> Option<(bool, bool, Reverse<u8>, Duration)> {
         let length = self.covers(remote)?;
-        Some((self.config.backup, self.silent.is_some(), Reverse(length), self.rtt.unwrap_or_default()))
+        Some((self.config.backup, self.silent, Reverse(length), self.rtt.unwrap_or_default()))
     }
 }
 
 impl Stack {
     /// Adds a path, or changes it. Open connections get subflows on it.
-    pub fn add_path(&mut self, now: Instant, id: PathId, config: PathConfig) {
+    pub fn add_path(&mut self, id: PathId, config: PathConfig) {
         let path = self.paths.entry(id).or_insert_with(|| Path {
             mtu: config.mtu,
             config: config.clone(),
             up: false,
             rtt: None,
-            heard: now,
-            silent: None,
+            silent: false,
             total: PathReport::default(),
         });
         path.mtu = config.mtu;
         path.config = config;
         path.up = true;
-        path.silent = None;
+        path.silent = false;
         for slot in 0..self.slots.len() as u32 {
             let Some(entry) = self.entry(slot) else { continue };
             entry.tried.retain(|(path, _)| *path != id);
@@ -208,10 +205,8 @@ impl Stack {
 
     /// Notes which subflows have had a time-out. A connection whose first SYN stays without an
     /// answer tries another path.
-    pub(super) fn notice_timeouts(&mut self, now: Instant, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize).and_then(|slot| slot.entry.as_mut()) else {
-            return;
-        };
+    pub(super) fn notice_timeouts(&mut self, slot: u32) {
+        let Some(entry) = entry_of(&mut self.slots, slot) else { return };
         let mut silent = false;
         for (id, flow) in (0..).zip(&mut entry.flows).filter(|(_, flow)| flow.alive) {
             let Some(info) = entry.connection.subflow_info(SubflowId(id)) else { continue };
@@ -220,7 +215,7 @@ impl Stack {
             }
             flow.timeouts = info.tcp.timeouts;
             if let Some(path) = self.paths.get_mut(&flow.path) {
-                path.silent.get_or_insert(now);
+                path.silent = true;
             }
             silent |= id == 0 && info.tcp.state == State::SynSent;
         }
@@ -316,9 +311,7 @@ impl Stack {
 
     /// Gives each path that is up a subflow, and closes those on lost paths.
     pub(super) fn cover(&mut self, now: Instant, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize).and_then(|slot| slot.entry.as_mut()) else {
-            return;
-        };
+        let Some(entry) = self.entry(slot) else { return };
         if !entry.uncovered || entry.closed.is_some() {
             return;
         }
@@ -371,9 +364,7 @@ impl Stack {
 
     /// Announces the addresses of the other paths to a peer that has connected.
     fn announce(&mut self, now: Instant, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize).and_then(|slot| slot.entry.as_mut()) else {
-            return;
-        };
+        let Some(entry) = entry_of(&mut self.slots, slot) else { return };
         let v4 = entry.flows[0].tuple.remote.is_ipv4();
         for (id, path) in self.paths.iter().filter(|(_, path)| path.up) {
             let reached = entry.flows.iter().any(|flow| flow.alive && flow.path == *id);
@@ -390,7 +381,7 @@ impl Stack {
 
     /// Closes the subflows of lost paths if a working path has another. Returns the connection.
     fn drop_lost(&mut self, now: Instant, slot: u32) -> Option<&mut Entry> {
-        let entry = self.slots.get_mut(slot as usize)?.entry.as_mut()?;
+        let entry = entry_of(&mut self.slots, slot)?;
         let up = |flow: &Flow| self.paths.get(&flow.path).is_some_and(|path| path.up);
         let ready = |id: usize| entry.connection.subflow_info(SubflowId(id as u16)).is_some_and(|i| i.ready);
         let works =

@@ -57,8 +57,7 @@ impl World {
             let mut options = Options::new([host as u8 + 1; 32]);
             options.config.scheduler = scheduler;
             let mut stack = Stack::new(options);
-            (0..delays.len())
-                .for_each(|path| stack.add_path(Instant::ZERO, PathId(path as u16), path_config(host, path)));
+            (0..delays.len()).for_each(|path| stack.add_path(PathId(path as u16), path_config(host, path)));
             stack
         };
         let mut hosts = [host(0), host(1)];
@@ -223,7 +222,7 @@ fn a_lost_path_is_left_at_once_and_used_again_when_it_returns() {
             assert!(world.carried[0] < before + 100_000);
             before = world.carried[0];
             world.losses[0] = 0;
-            world.hosts[0].add_path(world.now, PathId(0), path_config(0, 0));
+            world.hosts[0].add_path(PathId(0), path_config(0, 0));
         }
     });
     assert!(longest <= Duration::from_millis(60), "{longest}");
@@ -430,7 +429,7 @@ fn a_released_connection_lives_while_the_peer_takes_its_data() {
 fn connections_use_the_paths_that_lead_to_their_destination() {
     let mut world = World::new(1, &[5, 5], SchedulerKind::FastestRtt);
     let link = |prefix: &str| PathConfig { destinations: vec![prefix.parse().unwrap()], ..path_config(0, 0) };
-    world.hosts[0].add_path(Instant::ZERO, PathId(0), link("10.99.0.0/24"));
+    world.hosts[0].add_path(PathId(0), link("10.99.0.0/24"));
     let client = world.connect(false);
     world.run(Duration::from_millis(100));
     let server = world.accepted.pop().expect("it is accepted");
@@ -444,6 +443,6 @@ fn connections_use_the_paths_that_lead_to_their_destination() {
     let remote = SocketAddr::from(([10, 98, 0, 7], 80));
     assert_eq!(world.hosts[0].connect(world.now, remote), Err(ConnectError::NoPath));
     // A route appears.
-    world.hosts[0].add_path(world.now, PathId(0), link("0.0.0.0/0"));
+    world.hosts[0].add_path(PathId(0), link("0.0.0.0/0"));
     assert!(world.hosts[0].connect(world.now, remote).is_ok());
 }
