@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::mptcp_world::{End, Path, Verdict, World};
-use anabranch_core::mptcp::{Config, Event, JoinError, PathId, Secrets, SubflowId};
+use anabranch_core::mptcp::{Config, Connection, Event, JoinError, PathId, Secrets, SubflowId};
 use anabranch_core::segment::{
     AddressId, CapableForm, DataSeqNumber, Dss, Flags, Key, Mapping, MpCapable, MpJoin, MpTcpRst, Mptcp,
     MptcpOption, ResetReason, Segment, SeqNumber, Token, WireDsn,
@@ -34,6 +34,22 @@ fn join_syn(token: Token) -> Segment {
     Segment { seq: SeqNumber(9), flags: Flags::SYN, mptcp: join(syn), window: 9000, ..Segment::default() }
 }
 
+/// Two ends whose connection is confirmed.
+fn connected() -> World {
+    let mut world = world();
+    world.client.outbox = Bytes::from(Prng::new(5).octets(100));
+    world.run_until(at(1), |_| false);
+    world
+}
+
+/// A subflow of which the server has answered the SYN.
+fn joined(server: &mut Connection, now: Instant) -> SubflowId {
+    let syn = join_syn(server.token());
+    let id = server.accept_join(now, PathId(0), &syn, AddressId(1), SECRETS).expect("the token is right");
+    while server.poll_transmit(now).is_some() {}
+    id
+}
+
 /// RFC 8684 section 3.2: data, acknowledgements and options of a subflow count only after the HMAC
 /// of its third segment, which also may not carry them with a wrong HMAC.
 #[test]
@@ -59,10 +75,7 @@ fn a_subflow_without_proof_says_nothing() {
             world.client.outbox = data.slice(..2_000);
             world.run_until(at(1), |_| false);
             let (now, server) = (world.now, world.server.mptcp());
-            let id = server
-                .accept_join(now, PathId(0), &join_syn(server.token()), AddressId(1), SECRETS)
-                .expect("the token is right");
-            while server.poll_transmit(now).is_some() {}
+            let id = joined(server, now);
             let dsn = WireDsn::Short(next.get().0 as u32);
             let mapping = Mapping { dsn, subflow_seq: 1, len: 4, checksum: None };
             let mut mptcp = Mptcp::dss_only(Dss::default().with_mapping(mapping));
@@ -95,14 +108,9 @@ fn a_subflow_without_proof_says_nothing() {
 
 #[test]
 fn a_subflow_that_is_closed_before_its_proof_says_nothing() {
-    let mut world = world();
-    world.client.outbox = Bytes::from(Prng::new(5).octets(100));
-    world.run_until(at(1), |_| false);
+    let mut world = connected();
     let (now, server) = (world.now, world.server.mptcp());
-    let id = server
-        .accept_join(now, PathId(0), &join_syn(server.token()), AddressId(1), SECRETS)
-        .expect("the token is right");
-    while server.poll_transmit(now).is_some() {}
+    let id = joined(server, now);
     server.close_subflow(now, id);
     let mptcp = Mptcp::only(MptcpOption::MpPrio { backup: true });
     let third =
@@ -116,9 +124,7 @@ fn a_subflow_that_is_closed_before_its_proof_says_nothing() {
 /// A SYN without ACK would open the subflow without the HMAC of the SYN/ACK.
 #[test]
 fn a_simultaneous_open_of_a_subflow_proves_nothing() {
-    let mut world = world();
-    world.client.outbox = Bytes::from(Prng::new(5).octets(100));
-    world.run_until(at(1), |_| false);
+    let mut world = connected();
     let (now, client) = (world.now, world.client.mptcp());
     let id = client.join(now, (PathId(0), AddressId(1)), (5, 80), None, SECRETS).expect("it can join");
     while client.poll_transmit(now).is_some() {}
@@ -169,9 +175,7 @@ fn offers_of_another_kind_are_ignored() {
 /// A closed subflow keeps its place, so a peer may not open them without end.
 #[test]
 fn a_peer_opens_a_limited_number_of_subflows() {
-    let mut world = world();
-    world.client.outbox = Bytes::from(Prng::new(5).octets(100));
-    world.run_until(at(1), |_| false);
+    let mut world = connected();
     let (now, server) = (world.now, world.server.mptcp());
     let syn = join_syn(server.token());
     let mut opened = 0;

@@ -2,13 +2,13 @@
 
 #![expect(clippy::disallowed_types, reason = "what is compared is real time")]
 
-use std::env;
 use std::time::{Duration, Instant};
 
 use anabranch_testkit::contents;
 use anabranch_testkit::netns::Kept;
 use anabranch_testkit::prng::Prng;
 
+use crate::number;
 use crate::world::{Chain, Family, ended, octets};
 
 /// Hosts of the chain: two ends and four routers.
@@ -121,7 +121,3 @@ fn measured(routers: &[usize], congestion: &'static str, loss: f64, transfers: u
 
 /// Longest time of a transfer in seconds.
 const LONGEST: u32 = 600;
-
-fn number(variable: &str, default: u32) -> u32 {
-    env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-}

@@ -20,6 +20,8 @@ use anabranch_wire::ip::{self as wire_ip, Header, Protocol};
 use anabranch_wire::tcp::{Flags, Segment, SeqNumber};
 use bytes::Bytes;
 
+use crate::number;
+
 /// A host with the interfaces `up0` and `up1`, and a server behind both. Each interface has a
 /// gateway, and the server has one address of each family.
 pub(crate) struct Homes {
@@ -141,6 +143,10 @@ impl Homes {
     }
 }
 
+fn routes(listen: &[u16]) -> Routes {
+    Routes::new(RoutesOptions { listen: listen.to_vec() }).expect("no other process runs")
+}
+
 fn set(file: &str, value: &str) {
     fs::write(format!("/proc/sys/net/{file}"), value).expect("root may set this");
 }
@@ -200,7 +206,7 @@ fn packets_of_a_path_leave_through_its_interface_and_nothing_remains() {
     let Some(homes) = Homes::open() else { return };
     let before = homes.state();
     within(&homes.host, || {
-        let mut routes = Routes::new(RoutesOptions { listen: vec![8080] }).expect("nobody else is here");
+        let mut routes = routes(&[8080]);
         assert!(matches!(Routes::new(RoutesOptions::default()), Err(RoutesError::Running)));
         assert!(matches!(Routes::tear_down(), Err(RoutesError::Running)));
         let names = ["up0", "up1"];
@@ -252,7 +258,7 @@ fn strangers_are_not_forwarded() {
         done("ip", &["netns", "exec", &homes.host, tables, "-w", "-P", "FORWARD", "ACCEPT"]);
     }
     within(&homes.host, || {
-        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let mut routes = routes(&[]);
         let path = routes.place(&homes.interface("up0")).expect("it is placed");
         let target = path.local_v4.to_string();
         ip(&["-n", &homes.server, "route", "add", &target, "via", "10.8.0.1"]);
@@ -304,8 +310,8 @@ fn nothing_remains_of_a_process_that_is_killed_at_any_moment() {
         within(&homes.host, || {
             // The next start removes it, or the operator.
             match kill % 2 {
-                0 => Routes::tear_down().expect("nobody else is here"),
-                _ => drop(Routes::new(RoutesOptions::default()).expect("nobody else is here")),
+                0 => Routes::tear_down().expect("no other process runs"),
+                _ => drop(routes(&[])),
             }
         });
         assert_eq!(homes.state(), before, "killed after {millis} ms");
@@ -317,7 +323,7 @@ fn nothing_remains_of_a_process_that_is_killed_at_any_moment() {
 
 /// Places and removes paths until this process is killed.
 fn hold() -> ! {
-    let mut routes = Routes::new(RoutesOptions { listen: vec![8080] }).expect("nobody else is here");
+    let mut routes = routes(&[8080]);
     let interfaces = list().expect("`ip` is here");
     let mut paths = BTreeMap::new();
     for interface in interfaces.iter().cycle() {
@@ -348,10 +354,6 @@ fn pass(time: Duration) {
     let _ = receiver.recv_timeout(time);
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    env::var(variable).map_or(default, |text| text.parse().expect("a number"))
-}
-
 /// A bridge of containers leads to its containers only.
 #[test]
 fn an_interface_without_a_default_route_reaches_its_link() {
@@ -360,7 +362,7 @@ fn an_interface_without_a_default_route_reaches_its_link() {
         for family in ["-4", "-6"] {
             ip(&["-n", &homes.host, family, "route", "delete", "default", "dev", "up1"]);
         }
-        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let mut routes = routes(&[]);
         let interface = homes.interface("up1");
         let covers = |to: &str| interface.destinations().any(|one| one.contains(to.parse().expect("one")));
         assert!(covers("10.8.1.2") && !covers(SERVER_V4) && covers("fd08:1::2") && !covers(SERVER_V6));
@@ -391,7 +393,7 @@ fn a_renamed_interface_gets_its_former_parameters_back() {
     };
     within(&homes.host, || {
         let forwarded = || text(&run("iptables", &["-w", "-S", "anabranch-multipath"]).stdout);
-        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let mut routes = routes(&[]);
         let _kept = ["up0", "up1"].map(|name| routes.place(&homes.interface(name)).expect("it is placed"));
         assert_eq!(read("up1")[0], "1");
         rename("up1", "wan");
@@ -424,7 +426,7 @@ fn another_program_may_let_the_kernel_forward() {
             text(&listed.concat())
         };
         let (all_v4, all_v6) = ("ipv4/conf/all/forwarding", "ipv6/conf/all/forwarding");
-        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let mut routes = routes(&[]);
         let _path = routes.place(&homes.interface("up0")).expect("it is placed");
         assert_eq!(chains().matches("-i up0 -j DROP").count(), 2, "{}", chains());
         for all in [all_v4, all_v6] {
@@ -471,13 +473,13 @@ fn chains_that_another_program_empties_are_noticed() {
     drop(holder);
     within(&homes.host, || {
         flush();
-        Routes::tear_down().expect("nobody else is here");
+        Routes::tear_down().expect("no other process runs");
         assert!(!is_placed());
     });
     let parameters = |state: &str| state.lines().filter(|l| l.starts_with("/proc")).collect::<String>();
     assert_eq!(parameters(&homes.state()), parameters(&before));
     within(&homes.host, || {
-        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let mut routes = routes(&[]);
         let path = routes.place(&homes.interface("up0")).expect("it is placed");
         assert!(routes.inspection()().expect("`iptables` is here"));
         flush();
@@ -493,7 +495,7 @@ fn a_path_follows_its_interface() {
     let Some(homes) = Homes::open() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     within(&homes.host, || {
-        let mut routes = Routes::new(RoutesOptions::default()).expect("nobody else is here");
+        let mut routes = routes(&[]);
         let first = homes.interface("up0");
         let path = routes.place(&first).expect("it is placed");
         runtime.block_on(async {

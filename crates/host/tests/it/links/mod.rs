@@ -8,7 +8,6 @@ mod rates;
 mod requests;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::io::Read;
 use std::net::Ipv4Addr;
@@ -199,8 +198,7 @@ fn quick(netns: &str) -> Command {
 
 /// A number that makes a test long.
 fn given(name: &str, default: u64) -> u64 {
-    let text = env::var(format!("ANABRANCH_MULTIPATH_{name}")).ok();
-    text.map_or(default, |text| text.parse().expect("a number"))
+    crate::number(&format!("ANABRANCH_MULTIPATH_{name}"), default)
 }
 
 fn mean(values: &[f64]) -> f64 {
