@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
 use anabranch_core::mptcp::{CustomScheduler, SchedulerKind};
-use anabranch_core::segment::Flags;
+use anabranch_core::segment::{Dss, Flags, Mptcp};
 use anabranch_testkit::prng::Prng;
 
 use super::*;
@@ -445,4 +445,39 @@ fn connections_use_the_paths_that_lead_to_their_destination() {
     // A route appears.
     world.hosts[0].add_path(PathId(0), link("0.0.0.0/0"));
     assert!(world.hosts[0].connect(world.now, remote).is_ok());
+}
+
+/// The end of the subflow is not the end of the data (RFC 8684 section 3.3.3).
+#[test]
+fn a_fin_without_a_data_fin_is_no_end() {
+    let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
+    let (client, server) = world.open(false);
+    world.transfer((1, server), client, &contents(10_000), |_, _| {});
+    world.transfer((0, client), server, &contents(10_000), |_, _| {});
+    world.run(Duration::from_secs(1));
+    let (now, mut out) = (world.now, Vec::new());
+    let mut next = |host: &mut Stack| {
+        host.poll_transmit(now, &mut out)?;
+        let (header, range) = ip::parse(&out).unwrap();
+        let segment = ip::parse_tcp(&header, Bytes::copy_from_slice(&out[range])).unwrap();
+        Some((SocketAddr::new(header.src, segment.src_port), segment))
+    };
+    world.hosts[1].write(now, server, &mut Bytes::from_static(b"x")).unwrap();
+    let (from, last) = next(&mut world.hosts[1]).unwrap();
+    // In its place, the end of the subflow, then acknowledgements of what the client sends.
+    let ack = last.mptcp.dss().and_then(Dss::data_ack).unwrap();
+    let mptcp = Mptcp::dss_only(Dss::default().with_data_ack(ack));
+    let (mut flags, mut segment) =
+        (Flags::FIN.with(Flags::ACK), Segment { mptcp, payload: Bytes::new(), ..last });
+    for _ in 0..4 {
+        let to = SocketAddr::new(address(0, 0, false), segment.dst_port);
+        segment.flags = flags;
+        world.hosts[0].handle_packet(now, PathId(0), &forged(from, to, &segment));
+        while let Some((_, answer)) = next(&mut world.hosts[0]) {
+            segment.ack = answer.seq_end();
+        }
+        segment.seq += u32::from(flags.contains(Flags::FIN));
+        flags = Flags::ACK;
+    }
+    assert_eq!(world.hosts[0].read(now, client, 1), Read::Failed(CloseReason::Reset));
 }
