@@ -71,6 +71,8 @@ pub struct Routes {
     /// Held as long as this process may change something. Its content is a copy of the former
     /// values, for the time when another program has emptied the chains.
     lock: File,
+    /// Held as long as this process lives.
+    _owner: File,
 }
 
 /// A path that is in place, under the name of its interface.
@@ -126,10 +128,10 @@ impl Routes {
     /// # Errors
     /// [`RoutesError::Running`]: another process has done so. A program is missing or fails.
     pub fn new(options: RoutesOptions) -> Result<Self, RoutesError> {
-        let lock = lock()?;
+        let (lock, owner) = lock()?;
         clear(left(&lock)?, &lock)?;
         let (pool, paths, written) = (Pool::find()?, BTreeMap::new(), BTreeMap::new());
-        Ok(Self { options, pool, paths, parameters: Parameters::default(), written, lock })
+        Ok(Self { options, pool, paths, parameters: Parameters::default(), written, lock, _owner: owner })
     }
 
     /// Makes the device of a path, and what leads its packets through the interface. If the path is
@@ -215,7 +217,7 @@ impl Routes {
                 let rule: Vec<&str> = rule.split(' ').collect();
                 gone(run("ip", &[&[family.option(), "rule", "delete"], &rule[..]].concat(), ""))?;
             }
-            gone(run("ip", &[family.option(), "route", "flush", "table", &path.table], ""))?;
+            gone(flush(family, &path.table))?;
         }
         self.parameters.take(path.index).restore()?;
         families().try_for_each(|family| self.filter(family))
@@ -227,7 +229,7 @@ impl Routes {
     /// # Errors
     /// [`RoutesError::Running`]: the process is still there. A program is missing or fails.
     pub fn tear_down() -> Result<(), RoutesError> {
-        let lock = lock()?;
+        let (lock, _owner) = lock()?;
         clear(left(&lock)?, &lock)
     }
 
@@ -421,7 +423,7 @@ impl Placed {
 fn clear(parameters: Parameters, lock: &File) -> Result<(), RoutesError> {
     for family in families() {
         run("ip", &[family.option(), "rule", "flush", "protocol", PROTOCOL], "")?;
-        run("ip", &[family.option(), "route", "flush", "table", "all", "proto", PROTOCOL], "")?;
+        flush(family, "all")?;
     }
     // The chains hold the former values, so they are the last.
     parameters.restore()?;
@@ -435,6 +437,20 @@ fn clear(parameters: Parameters, lock: &File) -> Result<(), RoutesError> {
         }
     }
     lock.set_len(0).map_err(|error| RoutesError::Lock { path: LOCKS.into(), error })
+}
+
+/// Removes our routes of a table. Routes also end with their devices, meanwhile: then the program
+/// stops at the first that is gone, and is called again.
+fn flush(family: Family, table: &str) -> Result<String, CommandError> {
+    let arguments = [family.option(), "route", "flush", "table", table, "proto", PROTOCOL];
+    let mut tries = 0..FLUSHES;
+    loop {
+        match run("ip", &arguments, "") {
+            Err(CommandError::Failed { reason, .. })
+                if reason.contains("No such process") && tries.next().is_some() => {}
+            flushed => return flushed,
+        }
+    }
 }
 
 /// The parameters that a killed process has left changed.
@@ -478,7 +494,10 @@ fn gone(removed: Result<String, CommandError>) -> Result<(), CommandError> {
 
 /// Keeps other processes away from this network namespace until the file is dropped, or the process
 /// ends.
-fn lock() -> Result<File, RoutesError> {
+///
+/// There are two: that of the process, and one that the programs inherit which it starts, so that
+/// they have ended, too, when another process changes anything.
+fn lock() -> Result<(File, File), RoutesError> {
     let folder = FilePath::new(LOCKS);
     let failed = |path: &FilePath, error| RoutesError::Lock { path: path.to_owned(), error };
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -488,22 +507,28 @@ fn lock() -> Result<File, RoutesError> {
     // Threads may be in different namespaces.
     let namespace = FilePath::new("/proc/thread-self/ns/net");
     let number = fs::metadata(namespace).map_err(|error| failed(namespace, error))?.ino();
-    let path = folder.join(number.to_string());
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-    let file = options.open(&path).map_err(|error| failed(&path, error))?;
-    // A program that a killed process has started still works. It inherits the lock.
-    fcntl_setfd(&file, FdFlags::empty()).map_err(|error| failed(&path, error.into()))?;
-    let mut tries = 0..PATIENCE;
-    loop {
-        match (file.try_lock(), tries.next()) {
-            (Ok(()), _) => return Ok(file),
-            (Err(TryLockError::WouldBlock), Some(_)) => thread::park_timeout(PAUSE),
-            (Err(TryLockError::WouldBlock), None) => return Err(RoutesError::Running),
-            (Err(TryLockError::Error(error)), _) => return Err(failed(&path, error)),
+    let locked = |name: String, patience: u32| {
+        let path = folder.join(name);
+        let file = options.open(&path).map_err(|error| failed(&path, error))?;
+        let mut tries = 0..patience;
+        loop {
+            match (file.try_lock(), tries.next()) {
+                (Ok(()), _) => return Ok((file, path)),
+                (Err(TryLockError::WouldBlock), Some(_)) => thread::park_timeout(PAUSE),
+                (Err(TryLockError::WouldBlock), None) => return Err(RoutesError::Running),
+                (Err(TryLockError::Error(error)), _) => return Err(failed(&path, error)),
+            }
         }
-    }
+    };
+    // What a killed process was about to start has this lock until it is executed.
+    let (owner, _) = locked(format!("{number}.owner"), PATIENCE / 15)?;
+    // A program that a killed process has started may still work.
+    let (file, path) = locked(number.to_string(), PATIENCE)?;
+    fcntl_setfd(&file, FdFlags::empty()).map_err(|error| failed(&path, error.into()))?;
+    Ok((file, owner))
 }
 
 impl From<CommandError> for RoutesError {
@@ -553,10 +578,13 @@ const PRIORITY: &str = "4710";
 const LAST: u32 = u32::MAX >> 1;
 /// The kernel's metric of IPv6 routes (IP6_RT_PRIO_USER).
 const USUAL_METRIC: u32 = 1024;
-/// Number of times that a claimed namespace is looked at, and the time between them.
-const PATIENCE: u32 = 100;
+/// Number of times that the lock of a killed process's programs is tried, and the time between
+/// them: together 30 s.
+const PATIENCE: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// Folder of the locks, one for each network namespace.
+/// Number of times that routes are removed while others do so.
+const FLUSHES: u32 = 10;
+/// Folder of the locks, two for each network namespace.
 const LOCKS: &str = "/run/anabranch-multipath";
 /// The firewall of the host follows it: packets of this host's own programs do not pass FORWARD.
 const FORWARD: Chain<'_> =
