@@ -224,7 +224,7 @@ fn multipath(options: &[String]) -> Result<(), Failure> {
         ("ANABRANCH_MULTIPATH_AT_ONCE", 1000),
         ("ANABRANCH_MULTIPATH_IN_TURN", 10_000),
     ];
-    longer(&["--release"], "anabranch-host", "routes::nothing", &long, &given)?;
+    longer(&["--release"], "anabranch-host", "nothing_remains_of_a_process_that_is_killed", &long, &given)?;
     // One after the other: they measure.
     for tests in ["links::load", "links::requests", "links::rates::all", "links::failures::a_failing"] {
         longer(&["--release"], "anabranch-host", tests, &long, &given)?;

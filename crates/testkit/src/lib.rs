@@ -42,6 +42,15 @@ pub mod script;
 pub mod tmpfs;
 pub mod tshark;
 
+/// The number in an environment variable, with which a campaign makes a test long.
+///
+/// # Panics
+/// It is no number.
+pub fn given(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no whole number: {text}")))
+}
+
 /// A standard stream whose reader has gone: writing to it fails with EPIPE.
 pub fn broken_pipe() -> std::process::Stdio {
     let (_, writer) = std::io::pipe().expect("a pipe");

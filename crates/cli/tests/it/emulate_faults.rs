@@ -7,7 +7,6 @@
 mod run;
 mod schedule;
 
-use std::env;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -19,8 +18,7 @@ use crate::emulate_faults::schedule::{Length, Schedule};
 
 /// A number for the long form from the environment.
 fn given(name: &str) -> Option<u64> {
-    let text = env::var(format!("ANABRANCH_EMULATED_FAULTS_{name}")).ok()?;
-    Some(text.parse().expect("a whole number"))
+    anabranch_testkit::given(&format!("ANABRANCH_EMULATED_FAULTS_{name}"))
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Tests of a C program with the static library that receives from `push` through three gateways,
 //! all as separate processes.
 
-use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::mem;
@@ -13,12 +12,12 @@ use std::time::Duration;
 
 use anabranch_secure::manifest::Manifest;
 use anabranch_secure::{FileDigest, KeyText};
-use anabranch_testkit::contents;
 use anabranch_testkit::daemon::home;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, file, program, sections};
 use anabranch_testkit::paths::{self, Paths};
 use anabranch_testkit::prng::Prng;
+use anabranch_testkit::{contents, given};
 use anabranch_wire::set::{
     self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
 };
@@ -631,9 +630,8 @@ fn takes_nothing_older(fleet: &Fleet, node: &Process, present: &[u8], sequence: 
 }
 
 fn flash_survives_kills(kind: Kind, device: &[&str]) {
-    let variable = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let kills = variable("ANABRANCH_FLASH_KILLS").unwrap_or(12);
-    let seed = variable("ANABRANCH_FLASH_SEED").unwrap_or(1);
+    let kills = given("ANABRANCH_FLASH_KILLS").unwrap_or(12);
+    let seed = given("ANABRANCH_FLASH_SEED").unwrap_or(1);
     // On a busy machine the kills may come before anything is in the flash.
     for seed in seed..seed + 5 {
         let Some((broken, resumed)) = flash_survives(kind, device, seed, kills) else { return };

@@ -22,6 +22,7 @@ use anabranch_sim::address::address_of;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::packet::{IpVersion, NodeId};
 use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::given;
 use anabranch_testkit::netns::{self, Broom, exists, skipped};
 use anabranch_testkit::prng::Prng;
 use anabranch_testkit::tshark::Tshark;
@@ -64,7 +65,7 @@ fn every_cell() {
     }
     // Before the first emulation, since each emulation takes signals for its own end.
     end_if_asked();
-    let number = |name: &str| env::var(name).ok().map(|text| text.parse::<usize>().expect("a number"));
+    let number = |name: &str| given(name).map(|number| number as usize);
     let octets = number("ANABRANCH_MPTCP_BYTES").unwrap_or(1_000_000);
     let only = env::var("ANABRANCH_MPTCP_ONLY").ok();
     let all = env::var_os("ANABRANCH_MPTCP_ALL").is_some();

@@ -4,11 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use anabranch_testkit::contents;
 use anabranch_testkit::netns::Kept;
 use anabranch_testkit::prng::Prng;
+use anabranch_testkit::{contents, given};
 
-use crate::number;
 use crate::world::{Chain, Family, ended, octets};
 
 /// Hosts of the chain: two ends and four routers.
@@ -33,7 +32,7 @@ fn caches_repair_losses_on_each_hop() {
 
 #[test]
 fn a_cache_that_is_killed_and_started_again_changes_no_byte() {
-    let transfers = number("ANABRANCH_CACHE_KILLS", 1);
+    let transfers = given("ANABRANCH_CACHE_KILLS").unwrap_or(1);
     let Some(chain) = Chain::open(HOSTS) else { return };
     chain.lose(0.1);
     let mut caches: Vec<_> = chain.routers().map(|router| chain.cache(router, &[])).collect();
@@ -55,7 +54,7 @@ fn a_cache_that_is_killed_and_started_again_changes_no_byte() {
 /// The long form prints a table of times. The short form has no losses and compares no times.
 #[test]
 fn transfers_take_less_time_with_caches() {
-    let transfers = number("ANABRANCH_CACHE_TRANSFERS", 0);
+    let transfers = given("ANABRANCH_CACHE_TRANSFERS").unwrap_or(0);
     if transfers == 0 {
         measured(&[1, 3], "bbr", 0.0, 1);
         return;
@@ -86,7 +85,7 @@ fn transfers_take_less_time_with_caches() {
 /// transfers of a chain with few caches mostly wait, so they run at once. One that an end has given
 /// up counts with the time that it took so far if there are no caches, and otherwise as the
 /// longest.
-fn measured(routers: &[usize], congestion: &'static str, loss: f64, transfers: u32) -> (f64, f64) {
+fn measured(routers: &[usize], congestion: &'static str, loss: f64, transfers: u64) -> (f64, f64) {
     let Some(chain) = Chain::open(HOSTS) else { return (0.0, 0.0) };
     if loss > 0.0 {
         chain.lose(loss);
@@ -116,7 +115,7 @@ fn measured(routers: &[usize], congestion: &'static str, loss: f64, transfers: u
         }
     };
     drop(caches);
-    (times.iter().sum::<f64>() / f64::from(transfers), times.iter().copied().fold(0.0, f64::max))
+    (times.iter().sum::<f64>() / transfers as f64, times.iter().copied().fold(0.0, f64::max))
 }
 
 /// Longest time of a transfer in seconds.

@@ -113,8 +113,7 @@ fn controller(cell: &Cell) -> &'static str {
 }
 
 fn number(name: &str) -> Option<u64> {
-    let text = env::var(format!("ANABRANCH_COMPARE_{name}")).ok()?;
-    Some(text.parse().expect("a whole number"))
+    anabranch_testkit::given(&format!("ANABRANCH_COMPARE_{name}"))
 }
 
 fn plan() -> Plan {

@@ -261,7 +261,7 @@ fn two_processes_at_once_share_a_folder() {
 
 /// A number from the environment, for the long form.
 fn asked(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
+    anabranch_testkit::given(name).unwrap_or(default)
 }
 
 #[test]

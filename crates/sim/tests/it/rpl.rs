@@ -151,7 +151,7 @@ fn a_good_relay_is_chosen_before_a_marginal_link() {
 
 /// Number of runs of each case; `cargo xtask campaign rpl` takes more.
 fn runs(few: u64) -> u64 {
-    std::env::var("ANABRANCH_RPL_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
+    anabranch_testkit::given("ANABRANCH_RPL_RUNS").unwrap_or(few)
 }
 
 /// A field of nodes with a range of 100 m and about eight neighbours each, with the root in the

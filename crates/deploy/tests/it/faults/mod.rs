@@ -12,7 +12,6 @@ mod run;
 mod schedule;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -30,8 +29,7 @@ const RUNS: u64 = 2 * KINDS.len() as u64;
 
 /// A number for the long form from the environment.
 fn given(name: &str, otherwise: u64) -> u64 {
-    let text = env::var(format!("ANABRANCH_FAULTS_{name}")).ok();
-    text.map_or(otherwise, |text| text.parse().expect("a whole number"))
+    anabranch_testkit::given(&format!("ANABRANCH_FAULTS_{name}")).unwrap_or(otherwise)
 }
 
 #[test]

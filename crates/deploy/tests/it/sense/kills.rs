@@ -1,18 +1,18 @@
 //! SIGKILL at random moments.
 
-use std::env;
 use std::fmt::Write;
 use std::thread::park_timeout;
 use std::time::Duration;
 
 use anabranch_testkit::daemon::home;
+use anabranch_testkit::given;
 use anabranch_testkit::prng::Prng;
 
 use super::{folder, lines, payloads, sense, sink};
 
 /// Kills in the short form; `ANABRANCH_SENSE_KILLS` sets another number.
 fn kills() -> u64 {
-    env::var("ANABRANCH_SENSE_KILLS").map_or(6, |text| text.parse().expect("a whole number"))
+    given("ANABRANCH_SENSE_KILLS").unwrap_or(6)
 }
 
 /// The file has each record once and in order, whenever the sink is killed. A sender that is killed

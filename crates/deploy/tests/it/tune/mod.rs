@@ -5,7 +5,6 @@
 mod kills;
 mod links;
 
-use std::env;
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
@@ -18,8 +17,7 @@ use crate::programs;
 
 /// A number for the long form from the environment.
 fn given(name: &str, otherwise: u64) -> u64 {
-    let text = env::var(format!("ANABRANCH_TUNE_{name}")).ok();
-    text.map_or(otherwise, |text| text.parse().expect("a whole number"))
+    anabranch_testkit::given(&format!("ANABRANCH_TUNE_{name}")).unwrap_or(otherwise)
 }
 
 /// A program whose peer reads all that it sends.

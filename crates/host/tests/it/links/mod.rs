@@ -198,7 +198,7 @@ fn quick(netns: &str) -> Command {
 
 /// A number that makes a test long.
 fn given(name: &str, default: u64) -> u64 {
-    crate::number(&format!("ANABRANCH_MULTIPATH_{name}"), default)
+    anabranch_testkit::given(&format!("ANABRANCH_MULTIPATH_{name}")).unwrap_or(default)
 }
 
 fn mean(values: &[f64]) -> f64 {

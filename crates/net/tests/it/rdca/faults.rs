@@ -1,7 +1,5 @@
 //! Random schedules of faults in simulated time.
 
-use std::env;
-
 use anabranch_core::time::Duration;
 use anabranch_testkit::prng::Prng;
 
@@ -12,8 +10,7 @@ use super::world::{Keys, Output, World};
 const RUNS: u64 = 150;
 
 fn given(name: &str, otherwise: u64) -> u64 {
-    let text = env::var(format!("ANABRANCH_SENSE_{name}")).ok();
-    text.map_or(otherwise, |text| text.parse().expect("a whole number"))
+    anabranch_testkit::given(&format!("ANABRANCH_SENSE_{name}")).unwrap_or(otherwise)
 }
 
 /// One schedule. Returns the numbers of records delivered and reported, and of faults.
