@@ -1,16 +1,16 @@
 //! Paths of a host with two interfaces: `interfaces` and `routes`, with the kernel as the network.
 //!
-//! A program of its own, without the daemons of the other tests: what a test starts inherits the
-//! locks of all others, and keeps them as long as it runs.
+//! A program of its own, whose tests run one after the other: what a test starts inherits the locks
+//! of all others, and keeps them as long as it runs.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ struct Homes {
     host: String,
     server: String,
     _broom: Broom,
+    _turn: MutexGuard<'static, ()>,
 }
 
 const SERVER_V4: &str = "10.8.9.9";
@@ -40,12 +41,14 @@ impl Homes {
     /// what it would forward. It has rules of its own in each table, as any host with a firewall.
     fn open() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        static TURN: Mutex<()> = Mutex::new(());
         if netns::skipped() || find_or_install("iptables", "iptables").is_none() {
             return None;
         }
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let number = NEXT.fetch_add(1, Relaxed);
         let (host, server) = (name(&format!("r{number}h")), name(&format!("r{number}s")));
-        let this = Self { _broom: Broom::new([&host, &server]), host, server };
+        let this = Self { _broom: Broom::new([&host, &server]), host, server, _turn: turn };
         for netns in [&this.host, &this.server] {
             ip(&["netns", "add", netns]);
             ip(&["-n", netns, "link", "set", "dev", "lo", "up"]);
