@@ -361,7 +361,8 @@ fn cells(size: &str) -> Vec<Cell> {
             }
             cells
         }
-        _ => vec![mesh(3_000, 2, 0.0), cables(SLOW, 30_000, 0.0)],
+        // Over cables two seconds, in which a busy machine's delays count little.
+        _ => vec![mesh(3_000, 2, 0.0), cables(SLOW, 100_000, 0.0)],
     }
 }
 
@@ -405,7 +406,7 @@ fn a_push_takes_as_long_in_every_world() {
     if size.is_empty() {
         // One run each, against the median of many simulated ones: a mesh is within a factor of
         // two, as simulated runs are among themselves, a cable without loss closer.
-        for (row, limit) in rows.iter().zip([2.0, 1.35]) {
+        for (row, limit) in rows.iter().zip([2.0, 1.4]) {
             let is_far = |ratio: &f64| !(1.0 / limit..limit).contains(ratio);
             let far: Vec<bool> = row.ratios().iter().map(is_far).collect();
             // The emulator's lag excuses nothing where there is no emulator.
