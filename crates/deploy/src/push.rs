@@ -61,7 +61,8 @@ pub struct Arguments {
     /// Policy that assigns the file to gateways [default: predictive].
     ///
     /// With `turns` the packets of different gateways do not meet. This helps in a mesh in which
-    /// all paths share the channel around the node.
+    /// all paths share the channel around the node. `adaptive` tries both on slow networks, and
+    /// keeps what is faster.
     #[arg(long, value_name = "POLICY", requires = "to", value_parser = striping())]
     pub striping: Option<StripingPolicy>,
     /// Wait up to this time for a busy node or for congested gateways [default: fail at once]
@@ -99,7 +100,8 @@ pub struct Arguments {
 }
 
 /// The striping policies by the words of scenarios.
-const STRIPING: [(&str, StripingPolicy); 3] = [
+const STRIPING: [(&str, StripingPolicy); 4] = [
+    ("adaptive", StripingPolicy::Adaptive),
     ("predictive", StripingPolicy::Predictive),
     ("turns", StripingPolicy::Turns),
     ("window", StripingPolicy::Window),

@@ -2,6 +2,7 @@
 //! to the node, opens sessions one after another while data already flows on the first, stripes the
 //! file over them, recovers from losses, and closes the sessions.
 
+mod adaptive;
 mod config;
 mod congestion;
 mod control;
@@ -20,6 +21,7 @@ use anabranch_wire::set::{
 };
 use bytes::Bytes;
 
+use self::adaptive::Adaptive;
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, Copy, ack_end};
@@ -30,7 +32,7 @@ use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
-use super::striping::{AnyStriping, PathView, StripingPolicy};
+use super::striping::{AnyStriping, PathView};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
@@ -213,6 +215,7 @@ pub struct Sender {
     stale: bool,
     striping: AnyStriping,
     turns: Turns,
+    adaptive: Adaptive,
     views: Vec<PathView>,
     moments: Moments,
 }
@@ -265,6 +268,7 @@ impl Sender {
             stale: false,
             striping: AnyStriping::new(config.striping),
             turns: Turns::new(now),
+            adaptive: Adaptive::default(),
             views: Vec::new(),
             moments: Moments::new(now),
         };
@@ -623,7 +627,6 @@ impl Sender {
         let common = Common {
             node: self.node,
             layout: self.config.layout,
-            at_once: self.config.striping == StripingPolicy::Turns,
             set_timeout: self.config.set_timeout,
             set_tries: self.config.set_tries,
         };
@@ -702,6 +705,7 @@ impl Sender {
         let is_whole = self.acknowledged.octets() == self.length();
         if new > 0 {
             self.note_acknowledged(now, is_whole);
+            self.adapt(now);
         }
         if is_whole {
             match ack.delivered == self.length() {

@@ -26,6 +26,9 @@ pub enum StripingPolicy {
     /// that adapts such that packets do not meet. For meshes in which all paths share the channel
     /// around the node and its MAC gives up early.
     Turns,
+    /// Predictive at first. On slow networks turns are tried once, and whichever delivers faster is
+    /// kept until it delivers slower than the other did.
+    Adaptive,
     /// A policy supplied by the user. Chunks are cut as for [`Window`].
     #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomStriping),
@@ -83,7 +86,7 @@ impl AnyStriping {
     pub(super) fn new(policy: StripingPolicy) -> Self {
         match policy {
             StripingPolicy::Window => Self::Window(Window),
-            StripingPolicy::Predictive => Self::Predictive(Predictive),
+            StripingPolicy::Predictive | StripingPolicy::Adaptive => Self::Predictive(Predictive),
             StripingPolicy::Turns => Self::Turns,
             StripingPolicy::Custom(custom) => Self::Custom(custom.make(())),
         }

@@ -82,8 +82,6 @@ pub struct Common {
     pub node: SocketAddr,
     /// Layout of the data header.
     pub layout: Layout,
-    /// Whether the node is to acknowledge each chunk at once.
-    pub at_once: bool,
     /// Initial `t_SET`; doubles with every SETSYN.
     pub set_timeout: Duration,
     /// Total number of SETSYNs per session.
@@ -315,13 +313,21 @@ impl TcpManager {
         out.push_back(part.write(self.stream));
     }
 
-    /// `write()`: sends the chunk of the file at `start`.
-    pub(super) fn write(&mut self, now: Instant, start: u64, part: Part, out: &mut VecDeque<Effect>) {
+    /// `write()`: sends the chunk of the file at `start`, which the node is to acknowledge at once if
+    /// `at_once`.
+    pub(super) fn write(
+        &mut self,
+        now: Instant,
+        start: u64,
+        part: Part,
+        at_once: bool,
+        out: &mut VecDeque<Effect>,
+    ) {
         let length = part.length();
         let addresses = PaperAddresses { intermediate: self.gateway.address, last: self.common.node };
         let mut header = Vec::with_capacity(24);
         wire::data_header(self.common.layout, &addresses, start, self.next_offset, length, &mut header);
-        if self.common.at_once {
+        if at_once {
             wire::ask_at_once(&mut header);
         }
         self.next_offset = start + length;

@@ -35,6 +35,14 @@ fn packets_that_take_turns_do_not_destroy_each_other() {
     }
 }
 
+/// The file is long enough for a trial to pay.
+#[test]
+fn adaptive_striping_finds_turns() {
+    let size = "transfer.image.bytes=300 kB";
+    let (predictive, adaptive) = (measure("predictive", size), measure("adaptive", size));
+    assert!(adaptive.0 < 0.85 * predictive.0, "{adaptive:?} in place of {predictive:?}");
+}
+
 /// The session of the gateway that has failed is called again and again.
 #[test]
 fn a_gateway_that_fails_holds_up_no_turns() {

@@ -29,17 +29,15 @@ impl Sender {
             return self.pour();
         }
         self.pass_over_unopened(now);
-        match self.config.striping {
+        match self.policy() {
             StripingPolicy::Turns => self.take_turns(now),
-            StripingPolicy::Window | StripingPolicy::Predictive | StripingPolicy::Custom(_) => {
-                self.hand_out(now)
-            }
+            _ => self.hand_out(now),
         }
         if self.unassigned.is_empty() && self.config.open == OpenWhen::Staggered && !self.waiting.is_empty() {
             self.call_next(now);
         }
         // A copy that falls out of the turns would meet other packets.
-        if self.config.striping == StripingPolicy::Turns && !self.unassigned.is_empty() {
+        if self.policy() == StripingPolicy::Turns && !self.unassigned.is_empty() {
             self.rescue_at = None;
         } else {
             self.rescue(now);
@@ -65,16 +63,17 @@ impl Sender {
 
     pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64) {
         let part = self.file.part(start, end);
-        self.sessions[index].write(now, start, part, &mut self.effects);
+        let at_once = self.policy() == StripingPolicy::Turns;
+        self.sessions[index].write(now, start, part, at_once, &mut self.effects);
     }
 
     /// Largest chunk to cut now: half of a session's part of the remaining data and, if several
     /// sessions share the node's buffer, at most half of the buffer. Chunks shrink towards the end
     /// of the file, so that the sessions finish together.
     fn grain(&self, file: &FileView) -> u64 {
-        match self.config.striping {
+        match self.policy() {
             StripingPolicy::Window | StripingPolicy::Turns | StripingPolicy::Custom(_) => u64::MAX,
-            StripingPolicy::Predictive => {
+            StripingPolicy::Predictive | StripingPolicy::Adaptive => {
                 let part = file.unassigned / (2 * self.selected.max(1) as u64);
                 let shared = if self.alone(file) { u64::MAX } else { self.buffer / 2 };
                 part.min(shared).max(SMALLEST_CHUNK)
@@ -135,7 +134,8 @@ impl Sender {
         let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
         let fastest = established.min().map(|(_, i)| i);
         let all_given = self.unassigned.is_empty();
-        let predictive = matches!(self.config.striping, StripingPolicy::Predictive);
+        let policy = self.policy();
+        let predictive = matches!(policy, StripingPolicy::Predictive);
         let leader = if predictive { self.clear_leader(now) } else { None };
         let Self { views, sessions, config, .. } = self;
         views.clear();
@@ -146,10 +146,10 @@ impl Sender {
                 State::OpenWait { .. } => early,
                 State::Calling | State::Released | State::Closed(_) => false,
             };
-            let bound = match config.striping {
+            let bound = match policy {
                 StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
                 StripingPolicy::Turns => turns::IN_FLIGHT * turns::CHUNK,
-                StripingPolicy::Predictive => {
+                StripingPolicy::Predictive | StripingPolicy::Adaptive => {
                     let plenty = leader.filter(|(leader, _)| *leader == i).map(|(_, plenty)| plenty);
                     enough_for(session, Some(i) == fastest, plenty, config.spare_chunks)
                 }

@@ -41,6 +41,8 @@ const PATIENCE: u32 = 20;
 /// State of the turns.
 #[derive(Debug)]
 pub(super) struct Turns {
+    /// Chunks that were written earlier are not counted: they were sent by another policy.
+    began: Instant,
     /// When the last chunk was written, and on which session.
     last: Option<(Instant, usize)>,
     /// Interval between two chunks; `None` before the first acknowledgement.
@@ -63,6 +65,7 @@ pub(super) struct Turns {
 impl Turns {
     pub(super) fn new(now: Instant) -> Self {
         Self {
+            began: now,
             last: None,
             interval: None,
             shortest: Vec::new(),
@@ -76,6 +79,9 @@ impl Turns {
 
     /// Records the acknowledgement of a chunk of a session.
     pub(super) fn acknowledged(&mut self, now: Instant, session: usize, stamp: &Stamp) {
+        if stamp.written < self.began {
+            return;
+        }
         let latency = now.saturating_since(stamp.written);
         if self.shortest.len() <= session {
             self.shortest.resize(session + 1, Duration::MAX);
@@ -102,6 +108,12 @@ impl Turns {
     /// Shortest latency of a chunk of any session.
     fn least(&self) -> Duration {
         self.shortest.iter().copied().min().unwrap_or(Duration::MAX)
+    }
+
+    /// Shortest latency of a chunk, once each of these sessions has one.
+    pub(super) fn alone(&self, mut sessions: impl Iterator<Item = usize>) -> Option<Duration> {
+        let measured = |i| self.shortest.get(i).is_some_and(|shortest| *shortest < Duration::MAX);
+        sessions.all(measured).then(|| self.least())
     }
 
     /// Whether an acknowledgement of a chunk of this session at `now` is too late. Without an

@@ -42,7 +42,8 @@ fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64, striping: Stripi
 #[test]
 fn whichever_gateway_is_left_brings_the_file_home() {
     for seed in 0..1000 {
-        let striping = [StripingPolicy::Predictive, StripingPolicy::Turns][seed as usize % 2];
+        let policies = [StripingPolicy::Predictive, StripingPolicy::Turns, StripingPolicy::Adaptive];
+        let striping = policies[seed as usize % 3];
         let world = run_with_deaths(seed, 1, 20_000, striping);
         assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {}", world.describe());
         assert!(world.delivered == file(100_000), "seed {seed}");

@@ -23,11 +23,40 @@ fn turns() -> SenderConfig {
     SenderConfig { striping: StripingPolicy::Turns, ..SenderConfig::default() }
 }
 
+fn adaptive() -> SenderConfig {
+    SenderConfig { striping: StripingPolicy::Adaptive, ..SenderConfig::default() }
+}
+
+/// Turns are tried on slow paths, and given up, since independent paths add up. Each such change
+/// happens with chunks in flight.
+#[test]
+fn a_trial_of_turns_loses_nothing_and_costs_little() {
+    let both = |paths: &[Path], length| {
+        let measure = |config| deliver(paths, length, config, ReceiverConfig::default());
+        let ((_, before), (_, after)) = (measure(SenderConfig::default()), measure(adaptive()));
+        (before, after)
+    };
+    for paths in [vec![path(4_000, 25); 3], vec![path(4_000, 25), path(2_000, 100)]] {
+        let (before, after) = both(&paths, 400_000);
+        assert!(after != before, "no trial");
+        assert!(after < 1.15 * before, "{after} in place of {before}");
+    }
+    // No trial where the paths are fast or unlike, or the file is short.
+    for (paths, length) in [
+        (vec![path(9_000, 25); 3], 400_000),
+        (vec![path(4_000, 25), path(900, 25)], 400_000),
+        (vec![path(4_000, 25); 3], 100_000),
+    ] {
+        let (before, after) = both(&paths, length);
+        assert_eq!(after.to_bits(), before.to_bits());
+    }
+}
+
 #[test]
 fn any_size_arrives_through_any_number_of_gateways() {
     for length in [0, 1, 80, 1439, 1440, 5000, 129_000] {
         for n in 1..=4 {
-            for config in [SenderConfig::default(), turns(), SenderConfig::paper()] {
+            for config in [SenderConfig::default(), turns(), adaptive(), SenderConfig::paper()] {
                 deliver(&vec![path(18_000, 25); n], length, config, ReceiverConfig::default());
             }
         }
@@ -106,7 +135,7 @@ fn a_small_node_buffer_is_never_overrun() {
         [500, 1_500, 4_000].into_iter().flat_map(|b| [(b, Holding::Pieces), (b, Holding::Ring)])
     {
         let node = ReceiverConfig { buffer, holding, pieces: 32, ..ReceiverConfig::default() };
-        for config in [SenderConfig::default(), turns()] {
+        for config in [SenderConfig::default(), turns(), adaptive()] {
             let paths = [path(18_000, 25), path(4_000, 100)];
             let (world, _) = deliver(&paths, 50_000, config, node.clone());
             assert!(world.node.counters().held_peak <= u64::from(buffer));
