@@ -195,7 +195,10 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     options.config.scheduler = scheduler;
     options.config.tcp.congestion = arguments.congestion.into();
     let runtime = service::runtime()?;
-    LocalSet::new().block_on(&runtime, serve(&arguments, services, options))
+    let outcome = LocalSet::new().block_on(&runtime, serve(&arguments, services, options));
+    // A report that nobody reads must not hold back the end.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn serve(
@@ -240,12 +243,12 @@ async fn serve(
         () = engine.run() => Ok(()),
         () = pass => Ok(()),
         failed = links.follow() => Err(failed),
-        failed = reports.each_second(arguments.json) => Err(failed),
+        () = reports.each_second(arguments.json) => Ok(()),
         () = metrics.serve(|| reports.page(), || Ok(())) => Ok(()),
         stop = signals.first() => stop.verdict(),
     };
     if arguments.json {
-        reports.print()?;
+        reports.finish().await;
     }
     outcome
 }

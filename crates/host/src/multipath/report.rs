@@ -1,15 +1,21 @@
 //! The live report: what each path carries, as JSON, as lines for a person, and as metrics.
+//!
+//! The thread of the engine never waits for a reader of the report: a pager that nobody scrolls, or
+//! a terminal that is stopped, would stop all connections.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use anabranch_core::mptcp::PathId;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_deploy::error::Error;
+use anabranch_deploy::log::Entry;
 use anabranch_deploy::metrics::{Kind, Page};
 use anabranch_deploy::{output, say};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::engine::Engine;
 use super::stack::PathReport;
@@ -20,6 +26,8 @@ pub(super) struct Reports<'a> {
     /// Names of the interfaces.
     names: &'a RefCell<BTreeMap<PathId, String>>,
     last: RefCell<(Instant, BTreeMap<PathId, PathReport>)>,
+    /// Whether standard output takes no more reports.
+    over: Cell<bool>,
 }
 
 /// A path in a report.
@@ -37,32 +45,53 @@ struct Row {
 
 impl<'a> Reports<'a> {
     pub(super) fn new(engine: &'a Engine, names: &'a RefCell<BTreeMap<PathId, String>>) -> Self {
-        Self { engine, names, last: RefCell::new((engine.now(), BTreeMap::new())) }
+        Self { engine, names, last: RefCell::new((engine.now(), BTreeMap::new())), over: Cell::new(false) }
     }
 
-    /// Reports each second: JSON to standard output, or a line to a terminal.
-    pub(super) async fn each_second(&self, as_json: bool) -> Error {
-        let mut second = tokio::time::interval(std::time::Duration::from_secs(1));
+    /// Reports each second, forever: JSON to standard output, or a line to a terminal. A reader
+    /// that is slow misses reports.
+    pub(super) async fn each_second(&self, as_json: bool) {
+        let mut second = interval(std::time::Duration::from_secs(1));
+        second.set_missed_tick_behavior(MissedTickBehavior::Skip);
         second.tick().await;
         let seen = std::io::stderr().is_terminal();
         loop {
             second.tick().await;
             if as_json {
-                if let Err(error) = self.print() {
-                    return error;
-                }
+                self.print().await;
             } else if seen {
-                say!("{}", self.line());
+                let line = self.line();
+                let _ = spawn_blocking(move || say!("{line}")).await;
             }
         }
     }
 
-    /// Prints one JSON object.
-    pub(super) fn print(&self) -> Result<(), Error> {
+    /// Prints the last JSON object, unless its reader has stopped to read.
+    pub(super) async fn finish(&self) {
+        let _ = timeout(PATIENCE, self.print()).await;
+    }
+
+    /// Prints one JSON object. The first error ends the reports, not the program.
+    async fn print(&self) {
+        if self.over.get() {
+            return;
+        }
+        let report = self.report();
+        if let Ok(Err(error)) = spawn_blocking(move || output::json(&report)).await {
+            self.over.set(true);
+            let text = match error {
+                Error::Pipe => "the reader of standard output has closed it".to_owned(),
+                error => error.to_string(),
+            };
+            Entry::warning("report", format!("no more reports: {text}")).write();
+        }
+    }
+
+    fn report(&self) -> Value {
         let engine = self.engine;
         let (counters, connections) = engine.stack(|stack| (stack.counters(), stack.len()));
         let paths: Vec<Value> = self.rows().iter().map(Row::json).collect();
-        output::json(&json!({
+        json!({
             "seconds": engine.now().as_secs_f64(),
             "connections": connections,
             "opened": counters.opened,
@@ -73,7 +102,7 @@ impl<'a> Reports<'a> {
             "dropped_packets": counters.dropped,
             "unsent_packets": engine.unsent.get(),
             "paths": paths,
-        }))
+        })
     }
 
     fn line(&self) -> String {
@@ -187,4 +216,6 @@ impl Row {
     }
 }
 
+/// Time for the reader to take the last report.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 const PREFIX: &str = "anabranch_multipath_";

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -114,10 +114,14 @@ impl Hosts {
 
     /// Starts `anabranch-multipath` on a host.
     fn start(&self, host: &str, arguments: &[&str]) -> Daemon {
+        Daemon::spawn(self.command(host, arguments))
+    }
+
+    fn command(&self, host: &str, arguments: &[&str]) -> Command {
         let mut command = mortal("ip", Farewell::Interrupt);
         command.args(["netns", "exec", host]);
         command.arg(assert_cmd::cargo::cargo_bin!("anabranch-multipath")).arg("--json").args(arguments);
-        Daemon::spawn(command)
+        command
     }
 
     /// What curl receives on the client, without the `--silent --max-time 30` that it always has.
@@ -317,6 +321,38 @@ fn what_a_client_of_the_proxies_must_not_say_is_answered() {
     assert!(http("CONNECT x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
     assert!(http("CONNECT 10.9.1.2:9 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 502 "));
     ended(daemon);
+}
+
+/// A pipe that is full and a reader that has gone stop no connection.
+#[test]
+fn nobody_has_to_read_the_reports() {
+    let Some(hosts) = Hosts::open("mph", 0) else { return };
+    let _server = hosts.serve("tcp", PORT);
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe may not wait");
+    while writer.write(&[b' '; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe may wait");
+    let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
+    let mut daemon = Kept(command.stdout(writer).stderr(Stdio::piped()).spawn().expect("it starts"));
+    drop(command);
+    let mut said = BufReader::new(daemon.0.stderr.take().expect("it is piped"));
+    let mut until = |text: &str| {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("text") > 0, "it never says {text}");
+        }
+    };
+    until("listening");
+    // The first report is due.
+    thread::park_timeout(Duration::from_millis(1300));
+    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "10", "http://10.9.1.2:8000/"];
+    assert!(hosts.curl(&fetch) == hosts.file);
+    drop(reader);
+    until("no more reports");
+    assert!(hosts.curl(&fetch) == hosts.file);
+    run("kill", &["-TERM", &daemon.0.id().to_string()]);
+    assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
 }
 
 #[test]
