@@ -9,6 +9,7 @@
 //! * [`Connection`] handles the handshake, the options and the subflows' life cycle.
 //! * `send` and `receive` are the two halves of the data level.
 //! * `scheduler` decides which subflow sends which data.
+//! * `silence` tells when a subflow has not answered for too long.
 //! * `keys` derives tokens, initial data sequence numbers and HMACs.
 //! * [`prediction`] computes how many packets a path delivers before the next slower path delivers
 //!   its first.
@@ -22,6 +23,7 @@ mod pace;
 mod receive;
 pub mod scheduler;
 mod send;
+mod silence;
 mod subflow;
 
 pub mod prediction;

@@ -2,6 +2,7 @@
 
 use super::scheduler::SchedulerKind;
 use crate::tcp::{self, DsnWidth, Nagle};
+use crate::time::Duration;
 
 /// Options of one Multipath TCP connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +16,11 @@ pub struct Config {
     pub scheduler: SchedulerKind,
     /// When data is also sent on another subflow.
     pub reinjection: Reinjection,
+    /// If set, data of a subflow is also sent on others once the subflow has not answered for a
+    /// round trip with its deviation, and for this time beyond the round trip at least: the delay
+    /// of acknowledgements. The subflow gets no new data before it answers. `None` waits for the
+    /// time-out.
+    pub silence: Option<Duration>,
     /// Size of the data sequence numbers that we send.
     pub dsn_width: DsnWidth,
     /// Largest number of simultaneous subflows, at most 8; further ones are refused.
@@ -54,6 +60,7 @@ impl Default for Config {
             tcp: tcp::Config::default(),
             scheduler: SchedulerKind::FastestRtt,
             reinjection: Reinjection::Opportunistic,
+            silence: None,
             dsn_width: DsnWidth::Four,
             max_subflows: 8,
             checksums: false,

@@ -358,6 +358,11 @@ impl DataSender {
         self.chunks.iter().position(|chunk| chunk.lost && wanted(chunk))
     }
 
+    /// Removes the marks of the chunks for which `is_kept` holds.
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&Chunk) -> bool) {
+        self.chunks.iter_mut().filter(|chunk| chunk.lost && is_kept(chunk)).for_each(|c| c.lost = false);
+    }
+
     /// Removes the mark of a chunk.
     pub(crate) fn found(&mut self, index: usize) {
         if let Some(chunk) = self.chunks.get_mut(index) {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::info::{PathFacts, PathId, SubflowId};
 use super::pace::Pace;
+use super::silence::Silence;
 use crate::segment::{AddressId, DataSeqNumber, DssChecksum, MpTcpRst, SeqNumber};
 use crate::tcp::{self, Reassembly};
 use crate::time::Instant;
@@ -104,6 +105,7 @@ pub(crate) struct Subflow {
     /// The reason that the peer has given for its reset.
     pub(crate) reset: Option<MpTcpRst>,
     pub(crate) pace: Pace,
+    pub(crate) silence: Silence,
     pub(crate) bytes_assigned: u64,
     pub(crate) bytes_received: u64,
 }
@@ -126,6 +128,7 @@ impl Subflow {
             waiting: 0,
             reset: None,
             pace: Pace::default(),
+            silence: Silence::default(),
             bytes_assigned: 0,
             bytes_received: 0,
         }
@@ -141,11 +144,17 @@ impl Subflow {
         self.stage != Stage::Gone
     }
 
-    /// Measures the rate of the path after a segment.
-    pub(crate) fn measure(&mut self, now: Instant) {
+    /// Measures the rate of the path after a segment. Returns whether the segment ends a silence.
+    pub(crate) fn measure(&mut self, now: Instant) -> bool {
         let tcp = self.tcp.info();
         let least = tcp.min_rtt.unwrap_or(tcp.rto);
         self.pace.acknowledged(now, tcp.bytes_acked, tcp.in_flight, (least, tcp.mss.into()));
+        self.silence.received(now, &tcp)
+    }
+
+    /// Whether the subflow carries data and answers.
+    pub(crate) fn answers(&self) -> bool {
+        self.is_ready() && !self.silence.is_broken()
     }
 
     /// Stores a mapping that may apply to bytes without one.

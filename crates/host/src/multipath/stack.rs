@@ -70,7 +70,13 @@ impl Options {
             data_retries: 255,
             ..tcp::Config::modern()
         };
-        let config = Config { tcp, capable_syns: CAPABLE_SYNS, keys_twice: true, ..Config::default() };
+        let config = Config {
+            tcp,
+            capable_syns: CAPABLE_SYNS,
+            keys_twice: true,
+            silence: Some(SILENCE),
+            ..Config::default()
+        };
         Self { config, connections: 16_384, memory: 64 << 20, seed }
     }
 }
@@ -764,6 +770,9 @@ const CAPABLE_SYNS: u8 = 2;
 /// acknowledgements of Linux (40 ms). A time-out moves the data to another path, so a spurious one
 /// costs little, and a late one is a pause of the whole connection.
 const SHORTEST_RTO: Duration = Duration::from_millis(100);
+/// Time beyond a round trip after which other subflows send the data of a silent one: Linux delays
+/// acknowledgements by 40 ms.
+const SILENCE: Duration = Duration::from_millis(50);
 /// A subflow on a path that is silent tries again within this time, so that a path that returns is
 /// used again within 2 s. RFC 6298 section 2.5 asks for 60 s if there is a limit at all; other
 /// subflows carry the data meanwhile.

@@ -34,10 +34,13 @@ impl Connection {
         let reason = reset_reason(&segment);
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.tcp.handle_segment(now, segment);
-        subflow.measure(now);
+        let speaks = subflow.measure(now);
         let closed = subflow.tcp.state() == tcp::State::Closed;
         if closed {
             subflow.reset = reason;
+        }
+        if speaks {
+            self.keep(index);
         }
         while let Some(incoming) =
             self.subflows.get_mut(index).and_then(|s| s.tcp.multipath()).and_then(|m| m.inbox.pop_front())

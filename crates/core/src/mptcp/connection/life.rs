@@ -3,7 +3,7 @@
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::{Event, SubflowId};
-use crate::mptcp::send::Chunk;
+use crate::mptcp::send::{Chunk, Copy};
 use crate::mptcp::subflow::{Stage, Subflow};
 use crate::segment::{DataSeqNumber, MpTcpRst, MptcpOption, ResetReason};
 use crate::tcp::{self, CloseReason, Coupling};
@@ -64,8 +64,19 @@ impl Connection {
     /// When to call [`Connection::handle_timeout`]; may lie in the past.
     pub fn next_timeout(&self) -> Option<Instant> {
         let of = |s: &Subflow| [s.tcp.next_timeout(), s.confirm_at];
+        let silent = (0..self.subflows.len()).map(|index| self.silent_at(index));
         let echoes = self.announced.iter().map(|announced| Some(announced.at));
-        self.subflows.iter().flat_map(of).chain([self.stall_at]).chain(echoes).flatten().min()
+        self.subflows.iter().flat_map(of).chain(silent).chain([self.stall_at]).chain(echoes).flatten().min()
+    }
+
+    /// When a subflow counts as silent, so that others send its data.
+    fn silent_at(&self, index: usize) -> Option<Instant> {
+        let (least, subflow) = (self.config.silence?, self.subflows.get(index)?);
+        let others = self.subflows.iter().enumerate().any(|(i, s)| i != index && s.answers());
+        if !others || !subflow.answers() {
+            return None;
+        }
+        subflow.silence.deadline(&subflow.tcp.info(), least)
     }
 
     /// Handles expired timers. See [`Connection::next_timeout`]; an early call has no effect.
@@ -86,6 +97,11 @@ impl Connection {
                 if self.config.reinjection != Reinjection::OnFailure {
                     self.lose(index);
                 }
+            }
+            if self.silent_at(index).is_some_and(|at| at <= now) {
+                let subflow = &mut self.subflows[index];
+                subflow.silence.give_up(&subflow.tcp.info());
+                self.lose(index);
             }
         }
         self.announce_again(now);
@@ -117,10 +133,19 @@ impl Connection {
             chunk.is_on(index)
                 && !chunk.copies().any(|copy| {
                     let Some(subflow) = subflows.get(copy.on) else { return false };
-                    let works = copy.on != index && subflow.is_alive();
+                    let works = copy.on != index && subflow.is_alive() && !subflow.silence.is_broken();
                     subflow.tcp.has_delivered(copy.seq, copy.end) || works
                 })
         });
+    }
+
+    /// Takes back the marks that the silence of a subflow has set, which speaks again: it repairs
+    /// its losses by itself.
+    pub(super) fn keep(&mut self, index: usize) {
+        let subflows = &self.subflows;
+        let delivered =
+            |copy: &Copy| subflows.get(copy.on).is_some_and(|s| s.tcp.has_delivered(copy.seq, copy.end));
+        self.tx.keep(|chunk| chunk.is_on(index) && !chunk.copies().any(delivered));
     }
 
     /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks

@@ -99,13 +99,16 @@ impl Connection {
         }
     }
 
-    /// The subflows that carry data: backups only if there is no other (RFC 8684 section 3.3.8).
+    /// The subflows that carry data: silent ones only if all are, and backups only if there is no
+    /// other (RFC 8684 section 3.3.8).
     fn views(&self, now: Instant) -> Vec<PathView> {
-        let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup);
+        let speaks = self.subflows.iter().any(Subflow::answers);
+        let carries = |s: &Subflow| if speaks { s.answers() } else { s.is_ready() };
+        let regular = self.subflows.iter().any(|s| carries(s) && !s.backup);
         let redundant = self.config.scheduler == SchedulerKind::Redundant;
         let mut views = Vec::new();
         for (index, subflow) in self.subflows.iter().enumerate() {
-            if subflow.is_ready() && (!regular || !subflow.backup) {
+            if carries(subflow) && (!regular || !subflow.backup) {
                 views.push(view(now, index, subflow, redundant && self.lacking(index).is_some()));
             }
         }
@@ -235,6 +238,7 @@ impl Connection {
         subflow.bytes_assigned += u64::from(len);
         let end = subflow.tcp.write_mapped(dsn, data);
         subflow.pace.sent(now);
+        subflow.silence.sent(now);
         self.turn = index;
         Copy { on: index, seq: end - len, end, at: now }
     }

@@ -12,6 +12,16 @@ use anabranch_testkit::prng::Prng;
 use super::*;
 
 const PORT: u16 = 443;
+/// Longest time in the queue of a path with a rate.
+const QUEUE: Duration = Duration::from_millis(100);
+const SCHEDULERS: [SchedulerKind; 6] = [
+    SchedulerKind::FastestRtt,
+    SchedulerKind::Predictive,
+    SchedulerKind::RoundRobin,
+    SchedulerKind::Redundant,
+    SchedulerKind::Blest,
+    SchedulerKind::Daps,
+];
 
 /// A packet under way: when it arrives, a number that keeps the order, host, path, packet.
 type Flying = (Instant, u64, usize, u16, Vec<u8>);
@@ -29,6 +39,12 @@ struct World {
     losses: Vec<u64>,
     /// Percentage of packets that are late.
     late: u64,
+    /// Bytes per millisecond that each path carries in each direction; 0 is no limit.
+    rates: Vec<u64>,
+    /// Until when each path holds its packets back.
+    held: Vec<Instant>,
+    /// When the queue of each path is empty, from each host.
+    busy: [Vec<Instant>; 2],
     accepted: Vec<ConnId>,
     /// Bytes of packets that arrived on each path.
     carried: Vec<usize>,
@@ -72,6 +88,9 @@ impl World {
             delays: delays.to_vec(),
             losses: vec![0; paths],
             late: 0,
+            rates: vec![0; paths],
+            held: vec![Instant::ZERO; paths],
+            busy: [vec![Instant::ZERO; paths], vec![Instant::ZERO; paths]],
             accepted: Vec::new(),
             carried: vec![0; paths],
         }
@@ -92,7 +111,17 @@ impl World {
                 }
                 let late = if self.random.chance(self.late) { 5 } else { 0 };
                 self.number += 1;
-                let arrival = self.now + Duration::from_millis(self.delays[at] + late);
+                let mut leaves = self.now.max(self.held[at]);
+                if self.rates[at] > 0 {
+                    let busy = &mut self.busy[host][at];
+                    leaves = leaves.max(*busy);
+                    if leaves > self.now + QUEUE {
+                        continue;
+                    }
+                    leaves += Duration::from_micros(1000 * packet.len() as u64 / self.rates[at]);
+                    *busy = leaves;
+                }
+                let arrival = leaves + Duration::from_millis(self.delays[at] + late);
                 self.air.push(Reverse((arrival, self.number, 1 - host, path, packet.clone())));
             }
             while let Some(event) = self.hosts[host].poll_event() {
@@ -182,17 +211,7 @@ fn contents(len: usize) -> Vec<u8> {
 
 #[test]
 fn all_paths_carry_data_both_ways_under_loss_and_reordering() {
-    for (seed, scheduler) in [
-        SchedulerKind::FastestRtt,
-        SchedulerKind::Predictive,
-        SchedulerKind::RoundRobin,
-        SchedulerKind::Redundant,
-        SchedulerKind::Blest,
-        SchedulerKind::Daps,
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    for (seed, scheduler) in SCHEDULERS.into_iter().enumerate() {
         let mut world = World::new(seed as u64, &[5, 10, 20], scheduler);
         let (client, server) = world.open(seed % 2 == 1);
         (world.losses, world.late) = (vec![1; 3], 2);
@@ -227,6 +246,56 @@ fn a_lost_path_is_left_at_once_and_used_again_when_it_returns() {
     });
     assert!(longest <= Duration::from_millis(60), "{longest}");
     assert!(world.carried[0] > before + 300_000, "{:?}", world.carried);
+}
+
+/// An upload over two paths of 20 Mbit/s and 30 ms whose queues fill. `fault` disturbs the paths
+/// from the second second on, which it counts. Returns the longest time without progress from then
+/// on, and the copies of data in permille.
+fn disturbed(scheduler: SchedulerKind, mut fault: impl FnMut(&mut World, Duration)) -> (Duration, u64) {
+    let mut world = World::new(7, &[15, 15], scheduler);
+    world.hosts[0].config.tcp.congestion = tcp::CongestionAlgorithm::Cubic;
+    let (client, server) = world.open(false);
+    world.rates = vec![2500; 2];
+    let (begin, data) = (world.now + Duration::from_secs(2), contents(15_000_000));
+    let (mut longest, mut last, mut before) = (Duration::ZERO, world.now, 0);
+    world.transfer((0, client), server, &data, |world, got| {
+        if world.now >= begin {
+            fault(world, world.now.saturating_since(begin));
+        }
+        if got > before {
+            if world.now >= begin {
+                longest = longest.max(world.now.saturating_since(last));
+            }
+            (last, before) = (world.now, got);
+        }
+    });
+    let info = world.hosts[0].info(client).unwrap();
+    (longest, info.reinjections * 1448 * 1000 / data.len() as u64)
+}
+
+#[test]
+fn a_path_that_is_silent_stops_no_connection_for_long() {
+    for scheduler in SCHEDULERS {
+        for at in [0, 1] {
+            let (pause, copies) = disturbed(scheduler, |world, time| {
+                world.losses[at] = if time < Duration::from_secs(2) { 100 } else { 0 };
+            });
+            assert!(pause < Duration::from_millis(200), "{scheduler:?}, path {at}: {pause}");
+            assert!(copies < 20 || scheduler == SchedulerKind::Redundant, "{scheduler:?}: {copies}");
+        }
+    }
+}
+
+/// What waits is not lost, and the first pauses show it.
+#[test]
+fn a_path_that_pauses_fills_no_other_with_copies() {
+    let (_, copies) = disturbed(SchedulerKind::FastestRtt, |world, time| {
+        let pause = time.as_millis() % 500;
+        if pause < 150 {
+            world.held[0] = world.now + Duration::from_millis(150 - pause);
+        }
+    });
+    assert!(copies < 10, "{copies}");
 }
 
 /// The SYN is lost, so the connection begins on the other path.

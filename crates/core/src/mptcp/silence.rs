@@ -1,0 +1,80 @@
+//! Silence of a subflow: data in flight, and no answer for longer than a round trip takes.
+//!
+//! A path that loses everything shows it first by silence. The tail loss probe (RFC 8985 section 7)
+//! follows two round trips after the last data, and the time-out a round trip later. Other subflows
+//! can carry the data much earlier (RFC 8684 section 3.3.6). A copy costs little and a pause much,
+//! so the limit is that of a round trip rather than that of a time-out.
+//!
+//! Losses do not count as silence, since selective acknowledgements answer the data that follows
+//! them. A subflow that answers after all, without a retransmission, waits twice as long the next
+//! time: paths whose delay jumps do not fill the others with copies.
+
+use crate::tcp;
+use crate::time::{Duration, Instant};
+
+/// The silence of one subflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Silence {
+    /// Since when data in flight waits for an answer.
+    since: Option<Instant>,
+    /// Number of retransmissions when the limit was reached; `None` if it was not.
+    broken: Option<u64>,
+    /// What the peer has acknowledged, cumulatively and selectively.
+    heard: (u64, u32),
+    /// Times that the limit is doubled, and until when.
+    patience: u32,
+    until: Instant,
+}
+
+impl Silence {
+    /// Notes that data was sent.
+    pub(crate) fn sent(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    /// Notes that a segment has arrived. Returns whether it ends a silence beyond the limit.
+    pub(crate) fn received(&mut self, now: Instant, tcp: &tcp::Info) -> bool {
+        let heard = (tcp.bytes_acked, tcp.sacked);
+        if heard == self.heard {
+            return false;
+        }
+        self.heard = heard;
+        self.since = (tcp.in_flight > 0).then_some(now);
+        let Some(retransmissions) = self.broken.take() else { return false };
+        if retransmissions == tcp.retransmissions {
+            self.patience = (self.patience_at(now) + 1).min(MOST_PATIENCE);
+            self.until = now + MEMORY;
+        }
+        true
+    }
+
+    /// Whether the subflow has been silent for longer than the limit.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// When the limit is reached, if no answer arrives; `least` is added to the round-trip time at
+    /// least.
+    pub(crate) fn deadline(&self, tcp: &tcp::Info, least: Duration) -> Option<Instant> {
+        let (since, srtt) = self.since.zip(tcp.srtt)?;
+        if self.is_broken() || tcp.in_flight == 0 {
+            return None;
+        }
+        let limit = srtt + (tcp.rttvar * 4).max(srtt / 4).max(least);
+        Some(since + limit * (1 << self.patience_at(since)))
+    }
+
+    /// Notes that the limit is reached.
+    pub(crate) fn give_up(&mut self, tcp: &tcp::Info) {
+        self.broken = Some(tcp.retransmissions);
+    }
+
+    fn patience_at(&self, now: Instant) -> u32 {
+        if now < self.until { self.patience } else { 0 }
+    }
+}
+
+/// Eight round trips: the time-out comes earlier.
+const MOST_PATIENCE: u32 = 3;
+/// How long a silence that was none is remembered.
+const MEMORY: Duration = Duration::from_secs(10);
