@@ -6,8 +6,8 @@
 //! so the limit is that of a round trip rather than that of a time-out.
 //!
 //! Losses do not count as silence, since selective acknowledgements answer the data that follows
-//! them. A subflow that answers after all, without a retransmission, waits twice as long the next
-//! time: paths whose delay jumps do not fill the others with copies.
+//! them. A subflow that answers after all, without a retransmission, waits up to two round trips the
+//! next time: paths whose delay jumps do not fill the others with copies.
 
 use crate::tcp;
 use crate::time::{Duration, Instant};
@@ -61,7 +61,9 @@ impl Silence {
             return None;
         }
         let limit = srtt + (tcp.rttvar * 4).max(srtt / 4).max(least);
-        Some(since + limit * (1 << self.patience_at(since)))
+        // The probe of TCP is due after two round trips, and shows that this is no false alarm.
+        let most = limit.max(srtt * 2);
+        Some(since + (limit * (1 << self.patience_at(since))).min(most))
     }
 
     /// Notes that the limit is reached.
@@ -74,7 +76,6 @@ impl Silence {
     }
 }
 
-/// Eight round trips: the time-out comes earlier.
 const MOST_PATIENCE: u32 = 3;
 /// How long a silence that was none is remembered.
 const MEMORY: Duration = Duration::from_secs(10);
