@@ -299,6 +299,16 @@ impl Sender {
         self.map = map.map(Box::new);
     }
 
+    /// Reduces the MSS, because the path drops longer segments. Data in flight is sent again in
+    /// shorter ones, but nothing was lost to congestion.
+    pub(crate) fn shorten(&mut self, now: Instant, mss: u32) {
+        self.mss = self.mss.min(mss).max(1);
+        if self.una != self.max {
+            self.send_again(now);
+            self.restart_timer(now);
+        }
+    }
+
     /// Enlarges the MSS: options take less space than assumed.
     pub(crate) fn widen_mss(&mut self, octets: u32) {
         self.mss += octets;

@@ -299,6 +299,9 @@ pub struct Stack {
     dirty: VecDeque<u32>,
     /// Segments sent in a row for the first of `dirty`.
     turn: u32,
+    /// The MTU of paths to destinations, where a router has said that it is smaller, and until when
+    /// that counts.
+    mtus: HashMap<(PathId, IpAddr), (u32, Instant)>,
     /// Segments of no connection.
     loose: VecDeque<(PathId, Tuple, Segment)>,
     events: VecDeque<StackEvent>,
@@ -328,6 +331,7 @@ impl Stack {
             timers: BinaryHeap::new(),
             dirty: VecDeque::new(),
             turn: 0,
+            mtus: HashMap::new(),
             loose: VecDeque::new(),
             events: VecDeque::new(),
             half_open: 0,
@@ -355,7 +359,7 @@ impl Stack {
             return Err(ConnectError::TooMany);
         }
         let tuple = self.tuple(path, remote).ok_or(ConnectError::TooMany)?;
-        let config = self.config_on(path, remote.ip());
+        let config = self.config_on(now, path, remote.ip());
         let secrets = self.secrets(now, tuple);
         let ports = (tuple.local.port(), remote.port());
         let connection = Connection::connect(now, config, path, ports, secrets);
@@ -732,12 +736,25 @@ impl Stack {
     }
 
     /// The options of a connection or subflow on a path to an address.
-    fn config_on(&self, path: PathId, remote: IpAddr) -> Config {
-        let mtu = self.paths.get(&path).map_or(LEAST_MTU, |path| path.mtu());
-        let (headers, default_mss) = if remote.is_ipv4() { (40, 536) } else { (60, 1220) };
-        let mss = mtu.saturating_sub(headers).clamp(88, 65_495) as u16;
+    fn config_on(&self, now: Instant, path: PathId, remote: IpAddr) -> Config {
+        let mtu = self.paths.get(&path).map_or(least_mtu(remote), |path| path.mtu());
+        let known = self.mtus.get(&(path, remote)).filter(|(_, until)| now < *until);
+        let mss = mss(known.map_or(mtu, |(known, _)| mtu.min(*known)), remote);
+        let default_mss = if remote.is_ipv4() { 536 } else { 1220 };
         Config { tcp: tcp::Config { mss, default_mss, ..self.config.tcp }, ..self.config }
     }
+}
+
+/// The largest payload and options of a segment in a packet of `mtu` bytes.
+fn mss(mtu: u32, remote: IpAddr) -> u16 {
+    let headers = if remote.is_ipv4() { 40 } else { 60 };
+    mtu.saturating_sub(headers).clamp(88, 65_495) as u16
+}
+
+/// The MTU that every path has: RFC 8200 section 5, and for IPv4 what Linux believes at least
+/// (net.ipv4.route.min_pmtu).
+fn least_mtu(remote: IpAddr) -> u32 {
+    if remote.is_ipv4() { 552 } else { 1280 }
 }
 
 /// The connection of a slot, while the other fields of the stack remain free.
@@ -781,5 +798,3 @@ const LONGEST_RTO: Duration = Duration::from_millis(1500);
 const ORPHAN_TIME: Duration = Duration::from_secs(60);
 /// Segments that a connection sends before others have their turn.
 const MOST_IN_A_ROW: u32 = 64;
-/// MTU that every IPv6 path has (RFC 8200 section 5).
-const LEAST_MTU: u32 = 1280;

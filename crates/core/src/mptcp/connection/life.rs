@@ -5,7 +5,7 @@ use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::send::{Chunk, Copy};
 use crate::mptcp::subflow::{Stage, Subflow};
-use crate::segment::{DataSeqNumber, MpTcpRst, MptcpOption, ResetReason};
+use crate::segment::{DataSeqNumber, MpTcpRst, MptcpOption, ResetReason, SeqNumber};
 use crate::tcp::{self, CloseReason, Coupling};
 use crate::time::{Duration, Instant};
 
@@ -59,6 +59,18 @@ impl Connection {
         self.reset_subflow(subflow.index(), ResetReason::UNACCEPTABLE_PERFORMANCE);
         self.look_after(now);
         true
+    }
+
+    /// As [`tcp::Connection::handle_path_mtu`], for one subflow.
+    pub fn handle_path_mtu(
+        &mut self,
+        now: Instant,
+        subflow: SubflowId,
+        mss: u16,
+        seq: SeqNumber,
+    ) -> bool {
+        let subflow = self.subflows.get_mut(subflow.index()).filter(|s| s.is_alive());
+        subflow.is_some_and(|subflow| subflow.tcp.handle_path_mtu(now, mss, seq))
     }
 
     /// When to call [`Connection::handle_timeout`]; may lie in the past.

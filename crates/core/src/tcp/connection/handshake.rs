@@ -3,7 +3,7 @@
 use super::events::Pending;
 use super::stamps::{self, Stamps};
 use super::{CloseReason, Connection, Opening, State, reset_for};
-use crate::segment::{Flags, Mptcp, Options, Segment, Timestamps};
+use crate::segment::{Flags, Mptcp, Options, Segment, SeqNumber, Timestamps};
 use crate::tcp::config::SackRole;
 use crate::tcp::multipath::UNBOUNDED;
 use crate::tcp::sender::Acknowledgement;
@@ -166,6 +166,23 @@ impl Connection {
             Opening::Active => CloseReason::Refused,
             Opening::Passive => CloseReason::Reset,
         }
+    }
+
+    /// Handles a notice that the path drops packets which are too long (RFC 1191, RFC 8201):
+    /// segments must not be longer than `mss` bytes without the headers of IP and TCP. `seq` is the
+    /// number of the segment that was dropped. Returns whether the notice is about data in flight
+    /// (RFC 5927 section 4.1) and reduces the MSS.
+    pub fn handle_path_mtu(&mut self, now: Instant, mss: u16, seq: SeqNumber) -> bool {
+        if matches!(self.state, State::Closed | State::SynSent | State::SynReceived | State::TimeWait) {
+            return false;
+        }
+        let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
+        let mss = u32::from(mss.max(LEAST_MSS).saturating_sub(stamped + self.multipath_overhead()));
+        if seq.lt(self.tx.una()) || self.tx.max().le(seq) || mss >= self.tx.mss() {
+            return false;
+        }
+        self.tx.shorten(now, mss);
+        true
     }
 }
 

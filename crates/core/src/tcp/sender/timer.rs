@@ -127,13 +127,17 @@ impl Sender {
 
     /// Handles a window that has closed on data in flight: only probes are sent until it opens.
     fn refused(&mut self, now: Instant) {
+        self.send_again(now);
+        self.probe(now, 1);
+    }
+
+    /// Retransmits the data in flight as after a time-out, although nothing was lost to congestion.
+    pub(super) fn send_again(&mut self, now: Instant) {
         self.flight.withdraw_all();
         self.lose_outstanding(now);
         self.forget_prior();
-        // The data is retransmitted as after a time-out, but nothing was lost to congestion.
         self.recover = self.max;
         self.phase = Phase::Loss;
-        self.probe(now, 1);
     }
 
     fn lose_outstanding(&mut self, now: Instant) {

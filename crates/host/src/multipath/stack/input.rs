@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_core::mptcp::{Connection, PathId, SubflowId, join_token};
-use anabranch_core::segment::{AddressId, Flags, Segment};
+use anabranch_core::segment::{AddressId, Flags, Segment, SeqNumber};
 use anabranch_core::tcp::{self, State};
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::ip::{self, Header, Protocol};
 use bytes::Bytes;
 
-use super::{Entry, Flow, Origin, Stack, Tuple};
+use super::{Entry, Flow, Origin, Stack, Tuple, least_mtu, mss};
 
 /// What an ICMP message says about a packet of ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,7 +90,7 @@ impl Stack {
             // Without an answer, the peer tries again.
             return false;
         }
-        let (config, secrets) = (self.config_on(path, tuple.remote.ip()), self.secrets(now, tuple));
+        let (config, secrets) = (self.config_on(now, path, tuple.remote.ip()), self.secrets(now, tuple));
         let Some(connection) = Connection::accept(now, config, path, segment, secrets) else { return false };
         self.half_open += 1;
         self.insert(Entry::new(connection, Origin::Theirs, (path, tuple), now));
@@ -119,7 +119,7 @@ impl Stack {
     }
 
     fn handle_icmp(&mut self, now: Instant, path: PathId, header: &Header, octets: &[u8]) -> bool {
-        let Some((notice, tuple)) = notice(header, octets) else { return false };
+        let Some((notice, tuple, seq)) = notice(header, octets) else { return false };
         let Some((slot, id)) = self.table.get(&tuple).copied() else { return false };
         let Some(entry) = self.entry(slot) else { return false };
         let opening = entry.connection.subflow_info(id).is_some_and(|info| info.tcp.state == State::SynSent);
@@ -135,12 +135,16 @@ impl Stack {
                 entry.connection.drop_subflow(now, id);
             }
             Notice::TooBig(mtu) => {
-                let shrinks = self.paths.get_mut(&path).is_some_and(|path| path.shrink(mtu));
-                // Another subflow can have the smaller MSS; that of an open one is fixed.
-                if shrinks && let Some(entry) = self.entry(slot) {
-                    entry.connection.drop_subflow(now, id);
-                    entry.tried.clear();
+                let remote = tuple.remote.ip();
+                let mtu = mtu.max(least_mtu(remote));
+                // Only a notice about data in flight is believed.
+                if !entry.connection.handle_path_mtu(now, id, mss(mtu, remote), seq) {
+                    return false;
                 }
+                if self.mtus.len() >= MOST_MTUS {
+                    self.mtus.clear();
+                }
+                self.mtus.insert((path, remote), (mtu, now + MTU_TIME));
             }
         }
         self.touch(slot);
@@ -160,8 +164,9 @@ pub(super) fn address_id(entry: &Entry, path: PathId) -> AddressId {
     }
 }
 
-/// Reads an ICMP error about a TCP segment of ours (RFC 792, RFC 1191, RFC 4443).
-fn notice(header: &Header, octets: &[u8]) -> Option<(Notice, Tuple)> {
+/// Reads an ICMP error about a TCP segment of ours (RFC 792, RFC 1191, RFC 4443): what it says, and
+/// the addresses and the sequence number of the segment.
+fn notice(header: &Header, octets: &[u8]) -> Option<(Notice, Tuple, SeqNumber)> {
     let (head, packet) = octets.split_at_checked(8)?;
     let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let notice = match (header.src.is_ipv4(), head[0], head[1]) {
@@ -187,11 +192,16 @@ fn notice(header: &Header, octets: &[u8]) -> Option<(Notice, Tuple)> {
     let port = |at: usize| Some(u16::from_be_bytes(*segment.get(at..)?.first_chunk::<2>()?));
     let local = SocketAddr::new(source, port(0)?);
     let remote = SocketAddr::new(destination, port(2)?);
-    Some((notice, Tuple { local, remote }))
+    let seq = SeqNumber(u32::from_be_bytes(*segment.get(4..)?.first_chunk()?));
+    Some((notice, Tuple { local, remote }, seq))
 }
 
 /// Connections of listeners whose handshake is not complete, at most: as many as
 /// net.ipv4.tcp_max_syn_backlog of a small host.
 const MOST_HALF_OPEN: usize = 512;
+/// Destinations whose MTU is known, at most.
+const MOST_MTUS: usize = 1024;
+/// Time after which a destination may have a larger MTU again (RFC 8201 section 4).
+const MTU_TIME: Duration = Duration::from_secs(600);
 /// Resets that wait for their path, at most.
 const MOST_LOOSE: usize = 1024;

@@ -14,7 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::prefix::Prefix;
 
 use super::input::address_id;
-use super::{Entry, Flow, LEAST_MTU, Origin, Remote, Stack, Tuple, entry_of};
+use super::{Entry, Flow, Origin, Remote, Stack, Tuple, entry_of};
 
 /// Addresses and properties of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -63,7 +63,6 @@ pub struct PathReport {
 pub(super) struct Path {
     config: PathConfig,
     pub(super) up: bool,
-    mtu: u32,
     rtt: Option<Duration>,
     /// Whether a subflow has had a time-out since a packet last arrived.
     silent: bool,
@@ -76,15 +75,7 @@ impl Path {
     }
 
     pub(super) fn mtu(&self) -> u32 {
-        self.mtu
-    }
-
-    /// Notes that the network drops packets longer than `mtu` bytes. Returns whether this is news.
-    pub(super) fn shrink(&mut self, mtu: u32) -> bool {
-        let mtu = mtu.max(LEAST_MTU);
-        let smaller = mtu < self.mtu;
-        self.mtu = self.mtu.min(mtu);
-        smaller
+        self.config.mtu
     }
 
     pub(super) fn sent(&mut self, payload: usize) {
@@ -125,14 +116,14 @@ impl Stack {
     /// Adds a path, or changes it. Open connections get subflows on it.
     pub fn add_path(&mut self, id: PathId, config: PathConfig) {
         let path = self.paths.entry(id).or_insert_with(|| Path {
-            mtu: config.mtu,
             config: config.clone(),
             up: false,
             rtt: None,
             silent: false,
             total: PathReport::default(),
         });
-        path.mtu = config.mtu;
+        // Its routers may be others.
+        self.mtus.retain(|(path, _), _| *path != id);
         path.config = config;
         path.up = true;
         path.silent = false;
@@ -264,7 +255,7 @@ impl Stack {
             return false;
         };
         let (path, tuple) = (*path, *tuple);
-        let (config, secrets) = (self.config_on(path, tuple.remote.ip()), self.secrets(now, tuple));
+        let (config, secrets) = (self.config_on(now, path, tuple.remote.ip()), self.secrets(now, tuple));
         let ports = (tuple.local.port(), tuple.remote.port());
         let Some(entry) = self.entry(slot) else { return false };
         // Data that was written too early stays where it is, and waits for the timer.
@@ -348,7 +339,7 @@ impl Stack {
 
     fn join(&mut self, now: Instant, slot: u32, path: PathId, remote: SocketAddr) {
         let Some(tuple) = self.tuple(path, remote) else { return };
-        let (secrets, config) = (self.secrets(now, tuple), self.config_on(path, remote.ip()));
+        let (secrets, config) = (self.secrets(now, tuple), self.config_on(now, path, remote.ip()));
         let backup = self.paths.get(&path).is_some_and(|path| path.config.backup);
         let Some(entry) = self.entry(slot) else { return };
         let ports = (tuple.local.port(), remote.port());

@@ -41,6 +41,8 @@ struct World {
     late: u64,
     /// Bytes per millisecond that each path carries in each direction; 0 is no limit.
     rates: Vec<u64>,
+    /// Longest packet of each path, beside that of the interfaces.
+    mtus: Vec<usize>,
     /// Until when each path holds its packets back.
     held: Vec<Instant>,
     /// When the queue of each path is empty, from each host.
@@ -89,6 +91,7 @@ impl World {
             losses: vec![0; paths],
             late: 0,
             rates: vec![0; paths],
+            mtus: vec![1500; paths],
             held: vec![Instant::ZERO; paths],
             busy: [vec![Instant::ZERO; paths], vec![Instant::ZERO; paths]],
             accepted: Vec::new(),
@@ -107,6 +110,11 @@ impl World {
             while let Some(PathId(path)) = self.hosts[host].poll_transmit(self.now, &mut packet) {
                 let at = usize::from(path);
                 if self.random.chance(self.losses[at]) {
+                    continue;
+                }
+                if packet.len() > self.mtus[at] {
+                    let notice = too_big(&packet, self.mtus[at], 0);
+                    self.hosts[host].handle_packet(self.now, PathId(path), &notice);
                     continue;
                 }
                 let late = if self.random.chance(self.late) { 5 } else { 0 };
@@ -363,6 +371,59 @@ fn strangers_are_reset_and_aborts_reach_the_peer() {
     world.hosts[1].release(world.now, server);
     world.run(Duration::from_millis(50));
     assert!(world.hosts.iter().all(Stack::is_empty));
+}
+
+/// A router's answer to a packet that is too long. `shift` falsifies the sequence number.
+fn too_big(packet: &[u8], mtu: usize, shift: u32) -> Vec<u8> {
+    let (header, range) = ip::parse(packet).unwrap();
+    let mut quoted = packet[..range.start + 8].to_vec();
+    let seq = quoted[range.start + 4..].first_chunk_mut().unwrap();
+    *seq = u32::from_be_bytes(*seq).wrapping_add(shift).to_be_bytes();
+    let (kind, code, mtu) = if header.src.is_ipv4() { (3, 4, mtu as u32) } else { (2, 0, mtu as u32) };
+    let body = [&[kind, code, 0, 0][..], &mtu.to_be_bytes(), &quoted].concat();
+    let protocol = if header.src.is_ipv4() { Protocol::ICMP } else { Protocol::ICMPV6 };
+    let mut notice = Vec::new();
+    ip::emit(&Header::new(header.dst, header.src, protocol), &body, &mut notice).unwrap();
+    notice
+}
+
+#[test]
+fn packets_that_are_too_long_for_a_path_are_sent_again_in_shorter_ones() {
+    for (v6, paths, mtu) in [(true, 1, 1300), (false, 1, 700), (true, 2, 1400)] {
+        let mut world = World::new(1, &[5, 5][..paths], SchedulerKind::FastestRtt);
+        let (client, server) = world.open(v6);
+        world.mtus[0] = mtu;
+        let data = contents(300_000);
+        let time = world.transfer((0, client), server, &data, |_, _| {});
+        assert!(time < Duration::from_millis(300), "{v6} {paths}: {time}");
+        assert!(world.carried[0] > 100_000, "{:?}", world.carried);
+        // The next connection knows it; that to another destination does not.
+        let mss = |world: &World, host: &str| {
+            let config = world.hosts[0].config_on(world.now, PathId(0), host.parse().unwrap());
+            usize::from(config.tcp.mss)
+        };
+        let headers = if v6 { 60 } else { 40 };
+        let (there, elsewhere) = (address(1, 0, v6).to_string(), if v6 { "fd00::9" } else { "10.0.0.9" });
+        assert_eq!((mss(&world, &there), mss(&world, elsewhere)), (mtu - headers, 1500 - headers));
+        world.run(Duration::from_secs(601));
+        assert_eq!(mss(&world, &there), 1500 - headers);
+    }
+}
+
+/// RFC 5927 section 4.1.
+#[test]
+fn a_notice_of_a_small_mtu_is_about_data_in_flight() {
+    let mut world = World::new(1, &[5], SchedulerKind::FastestRtt);
+    let (client, _) = world.open(true);
+    world.hosts[0].write(world.now, client, &mut Bytes::from(contents(20_000))).unwrap();
+    let mut packet = Vec::new();
+    while packet.len() < 1400 {
+        world.hosts[0].poll_transmit(world.now, &mut packet).unwrap();
+    }
+    for (shift, known) in [(1 << 20, 0), (u32::MAX - 5000, 0), (0, 1)] {
+        world.hosts[0].handle_packet(world.now, PathId(0), &too_big(&packet, 1280, shift));
+        assert_eq!(world.hosts[0].mtus.len(), known, "{shift}");
+    }
 }
 
 /// The kernel says that nothing leads there.
