@@ -56,7 +56,7 @@ pub struct Connection {
     joins_here: bool,
     /// Our announced addresses that the peer has not echoed.
     announced: Vec<Announced>,
-    /// In the order of opening; closed subflows keep their place.
+    /// In the order of opening. Closed subflows keep their place, which a later one may get.
     subflows: Vec<Subflow>,
     tx: DataSender,
     rx: DataReceiver,

@@ -6,7 +6,8 @@ use crate::segment::{AddressId, MpTcpRst};
 use crate::tcp::{self, CloseReason};
 use crate::time::Duration;
 
-/// Id of a subflow within its connection, in the order of opening. An id is never reused.
+/// Id of a subflow within its connection, in the order of opening. From the 65th subflow on, the id
+/// of a closed one may be used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SubflowId(pub u16);
 

@@ -317,6 +317,12 @@ impl DataSender {
         self.chunks.insert(at, Chunk { dsn, len, first: copy, more: Vec::new(), lost: false });
     }
 
+    /// Whether data that a subflow has sent is still stored.
+    pub(crate) fn is_on(&self, subflow: usize) -> bool {
+        let kept = |kept: &Kept| core::iter::once(&kept.first).chain(&kept.more).any(|copy| copy.on == subflow);
+        self.chunks.iter().any(|chunk| chunk.is_on(subflow)) || self.kept.iter().any(kept)
+    }
+
     pub(crate) fn data(&self, dsn: DataSeqNumber, len: u32) -> Bytes {
         self.queue.slice(dsn.distance(self.una).max(0) as u32, len)
     }

@@ -172,26 +172,28 @@ fn offers_of_another_kind_are_ignored() {
     }
 }
 
-/// A closed subflow keeps its place, so a peer may not open them without end.
+/// Places are limited, and those of closed subflows are used again.
 #[test]
-fn a_peer_opens_a_limited_number_of_subflows() {
+fn a_peer_uses_up_no_places_of_subflows() {
     let mut world = connected();
     let (now, server) = (world.now, world.server.mptcp());
     let syn = join_syn(server.token());
-    let mut opened = 0;
-    let refused = loop {
-        match server.accept_join(now, PathId(0), &syn, AddressId(1), SECRETS) {
-            Ok(id) => {
-                opened += 1;
-                let reset = Segment { seq: SeqNumber(10), flags: Flags::RST, ..Segment::default() };
-                server.handle_segment(now, id, reset);
-                while server.poll_transmit(now).is_some() || server.poll_event().is_some() {}
-            }
-            Err(error) => break error,
-        }
-    };
-    assert_eq!((refused, opened), (JoinError::TooMany, 1023));
+    let mut last = SubflowId(0);
+    for _ in 0..5000 {
+        let id = server.accept_join(now, PathId(0), &syn, AddressId(1), SECRETS).expect("a place");
+        let reset = Segment { seq: SeqNumber(10), flags: Flags::RST, ..Segment::default() };
+        server.handle_segment(now, id, reset);
+        while server.poll_transmit(now).is_some() || server.poll_event().is_some() {}
+        last = last.max(id);
+    }
+    assert_eq!(last, SubflowId(63));
+    let open: Vec<_> =
+        (0..9).map(|_| server.accept_join(now, PathId(0), &syn, AddressId(1), SECRETS)).collect();
+    assert_eq!(open.iter().filter(|id| id.is_ok()).count(), 7);
+    let refused = open[8].expect_err("no place is left");
+    assert_eq!(refused, JoinError::TooMany);
     let why = MpTcpRst { transient: true, reason: ResetReason::LACK_OF_RESOURCES };
     let reset = refused.reset_for(&syn).expect("a reset");
     assert_eq!((reset.ack, reset.mptcp), (SeqNumber(10), Mptcp::only(MptcpOption::MpTcpRst(why))));
 }
+

@@ -651,7 +651,7 @@ impl Stack {
         self.tokens.remove(&entry.connection.token());
         for (id, flow) in (0..).zip(entry.flows) {
             let info = entry.connection.subflow_info(SubflowId(id));
-            if let (Some(info), Some(path)) = (info, self.paths.get_mut(&flow.path)) {
+            if let (true, Some(info), Some(path)) = (flow.alive, info, self.paths.get_mut(&flow.path)) {
                 path.count(&info);
             }
             // A tuple of a closed subflow may belong to another connection by now.

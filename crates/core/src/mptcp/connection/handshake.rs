@@ -173,7 +173,7 @@ impl Connection {
         } else if self.mode != Mode::Multipath || !self.confirmed {
             Some(JoinError::NotMultipath)
         } else if open >= usize::from(self.config.max_subflows.min(MAX_SUBFLOWS))
-            || self.subflows.len() >= usize::from(u16::MAX)
+            || self.place().is_none()
         {
             Some(JoinError::TooMany)
         } else {
@@ -221,9 +221,6 @@ impl Connection {
         if let Some(error) = self.refuses_join() {
             return Err(error);
         }
-        if self.subflows.len() >= MAX_JOINED {
-            return Err(JoinError::TooMany);
-        }
         let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
         let (ours, theirs) = self.hmacs(remote, secrets.nonce, nonce);
         let answer = MpJoin::SynAck { backup, address, hmac: leftmost_64(&ours), nonce: secrets.nonce };
@@ -232,7 +229,7 @@ impl Connection {
         let tcp = tcp::Connection::accept_subflow(now, config, syn, secrets.iss, multipath)
             .ok_or(JoinError::NotJoin)?;
         let id = self.add(path, tcp, Stage::Joined { expects: leftmost_160(&theirs) });
-        if let Some(subflow) = self.subflows.last_mut() {
+        if let Some(subflow) = self.subflows.get_mut(id.index()) {
             subflow.remote_address = remote_address;
             subflow.backup = backup;
         }
@@ -248,9 +245,22 @@ impl Connection {
         )
     }
 
+    /// The place of the next subflow: a new one, or that of a closed subflow whose data is
+    /// acknowledged. The first subflow keeps its place.
+    fn place(&self) -> Option<usize> {
+        let next = self.subflows.len();
+        let is_free = |index: &usize| !self.subflows[*index].is_alive() && !self.tx.is_on(*index);
+        if next < PLACES { Some(next) } else { (1..next).find(is_free) }
+    }
+
     fn add(&mut self, path: PathId, tcp: tcp::Connection, stage: Stage) -> SubflowId {
-        let id = SubflowId(self.subflows.len() as u16);
-        self.subflows.push(Subflow::new(id, path, tcp, stage));
+        let place = self.place().unwrap_or(self.subflows.len());
+        let id = SubflowId(place as u16);
+        let subflow = Subflow::new(id, path, tcp, stage);
+        match self.subflows.get_mut(place) {
+            Some(closed) => *closed = subflow,
+            None => self.subflows.push(subflow),
+        }
         self.refresh();
         id
     }
@@ -524,6 +534,6 @@ const ECHO_TIME: Duration = Duration::from_secs(1);
 const MAX_ANNOUNCEMENTS: u32 = 4;
 /// Largest number of simultaneous subflows.
 const MAX_SUBFLOWS: u8 = 8;
-/// Number of subflows of a connection, closed ones included, beyond which the peer opens no more:
-/// a closed subflow keeps its place.
-const MAX_JOINED: usize = 1024;
+/// Number of subflows, closed ones included, beyond which places are used again: whoever has seen a
+/// token can make and reset subflows without end.
+const PLACES: usize = 64;

@@ -99,14 +99,13 @@ impl Stack {
 
     /// Accepts a further subflow; returns false if the connection refuses it.
     fn accept_join(&mut self, now: Instant, slot: u32, path: PathId, tuple: Tuple, syn: &Segment) -> bool {
+        // A place of a closed subflow may be used again, so its end must be known.
+        self.settle(now, slot);
         let secrets = self.secrets(now, tuple);
         let Some(entry) = self.entry(slot) else { return false };
         let address = address_id(entry, path);
         let Ok(id) = entry.connection.accept_join(now, path, syn, address, secrets) else { return false };
-        entry.flows.push(Flow::new(path, tuple));
-        debug_assert_eq!(usize::from(id.0) + 1, entry.flows.len(), "subflows are numbered in order");
-        self.table.insert(tuple, (slot, id));
-        self.touch(slot);
+        self.add_flow(slot, id, Flow::new(path, tuple));
         true
     }
 

@@ -151,12 +151,12 @@ impl Stack {
     pub fn paths(&self) -> impl Iterator<Item = (PathId, PathReport)> {
         let mut live: std::collections::BTreeMap<PathId, PathReport> = Default::default();
         for entry in self.slots.iter().filter_map(|slot| slot.entry.as_ref()) {
-            for (id, flow) in (0..).zip(&entry.flows) {
+            for (id, flow) in (0..).zip(&entry.flows).filter(|(_, flow)| flow.alive) {
                 let Some(info) = entry.connection.subflow_info(SubflowId(id)) else { continue };
                 let report = live.entry(flow.path).or_default();
                 report.retransmissions += info.tcp.retransmissions;
-                report.subflows += usize::from(info.ready && flow.alive);
-                if info.ready && flow.alive && entry.open {
+                report.subflows += usize::from(info.ready);
+                if info.ready && entry.open {
                     report.rtt = [report.rtt, info.tcp.srtt].into_iter().flatten().max();
                 }
             }
@@ -275,11 +275,14 @@ impl Stack {
         let Some(entry) = self.entry(slot) else { return };
         let Some(flow) = entry.flows.get_mut(usize::from(subflow.0)) else { return };
         flow.alive = false;
-        let tuple = flow.tuple;
+        let (tuple, path) = (flow.tuple, flow.path);
         entry.uncovered = true;
         entry.recover_at.get_or_insert(now + RECOVERY);
-        let waits =
-            entry.connection.subflow_info(subflow).is_some_and(|info| info.tcp.state == State::TimeWait);
+        let info = entry.connection.subflow_info(subflow);
+        if let (Some(info), Some(path)) = (&info, self.paths.get_mut(&path)) {
+            path.count(info);
+        }
+        let waits = info.is_some_and(|info| info.tcp.state == State::TimeWait);
         if !waits && self.table.get(&tuple) == Some(&(slot, subflow)) {
             self.table.remove(&tuple);
         }
@@ -348,7 +351,22 @@ impl Stack {
         if backup {
             entry.connection.set_backup(id, true);
         }
-        entry.flows.push(Flow::new(path, tuple));
+        self.add_flow(slot, id, Flow::new(path, tuple));
+    }
+
+    /// Notes a new subflow, which may have the place of a closed one.
+    pub(super) fn add_flow(&mut self, slot: u32, id: SubflowId, flow: Flow) {
+        let Some(entry) = entry_of(&mut self.slots, slot) else { return };
+        let tuple = flow.tuple;
+        match entry.flows.get_mut(usize::from(id.0)) {
+            Some(place) => {
+                let closed = std::mem::replace(place, flow);
+                if self.table.get(&closed.tuple) == Some(&(slot, id)) {
+                    self.table.remove(&closed.tuple);
+                }
+            }
+            None => entry.flows.push(flow),
+        }
         self.table.insert(tuple, (slot, id));
         self.touch(slot);
     }

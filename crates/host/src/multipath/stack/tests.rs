@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
 use anabranch_core::mptcp::{CustomScheduler, SchedulerKind};
-use anabranch_core::segment::{Dss, Flags, Mptcp};
+use anabranch_core::segment::{AddressId, Dss, Flags, MpJoin, Mptcp, MptcpOption, SeqNumber};
 use anabranch_testkit::prng::Prng;
 
 use super::*;
@@ -552,6 +552,39 @@ fn a_released_connection_lives_while_the_peer_takes_its_data() {
         world.run(Duration::from_secs(1));
     }
     assert_eq!((got, world.hosts[1].read(world.now, server, 1)), (written, Read::End));
+}
+
+/// Whoever has seen a token can make subflows and reset them, without a proof.
+#[test]
+fn joins_without_proof_use_up_no_places() {
+    let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
+    let (client, server) = world.open(false);
+    world.transfer((0, client), server, &contents(1000), |_, _| {});
+    let token = *world.hosts[1].tokens.keys().next().unwrap();
+    let to = SocketAddr::new(address(1, 0, false), PORT);
+    let syn = MpJoin::Syn { backup: false, address: AddressId(9), token, nonce: 1 };
+    let syn = Segment { flags: Flags::SYN, mptcp: Mptcp::only(MptcpOption::MpJoin(syn)), ..Segment::default() };
+    let (now, mut out) = (world.now, Vec::new());
+    let host = &mut world.hosts[1];
+    for port in 1000..4000 {
+        let from = SocketAddr::new(address(0, 0, false), port);
+        host.handle_packet(now, PathId(0), &forged(from, to, &syn));
+        assert_eq!(host.poll_transmit(now, &mut out), Some(PathId(0)), "{port}");
+        let reset = Segment { seq: SeqNumber(1), flags: Flags::RST, ..Segment::default() };
+        host.handle_packet(now, PathId(0), &forged(from, to, &reset));
+        while host.poll_transmit(now, &mut out).is_some() {}
+    }
+    assert_eq!((host.table.len(), host.len()), (1, 1));
+    // The peer's own subflow is still welcome.
+    world.hosts[0].add_path(PathId(1), PathConfig { v4: Some([10, 0, 0, 99].into()), ..path_config(0, 0) });
+    world.hosts[1].add_path(PathId(1), path_config(1, 1));
+    for list in [&mut world.delays, &mut world.losses, &mut world.rates] {
+        list.push(0);
+    }
+    (world.mtus, world.held) = (vec![1500; 2], vec![Instant::ZERO; 2]);
+    world.carried.push(0);
+    world.run(Duration::from_millis(200));
+    assert_eq!(world.subflows(), 2);
 }
 
 /// A network that has no router is no way to the Internet, however fast it may be.
