@@ -22,7 +22,7 @@ use crate::log::Entry;
 use crate::service;
 
 /// Default port of `--metrics`.
-const PORT: u16 = 47_202;
+pub const PORT: u16 = 47_202;
 /// Limit on concurrent connections. Beyond it, a new one replaces an old one: see [`Callers`].
 const CALLERS: usize = 8;
 /// Time limit for reading a request, and for writing the answer.

@@ -282,7 +282,8 @@ impl Routes {
                 )
             }));
         }
-        if family == Family::V6 && outward.is_empty() {
+        // The kernel may have no `nat` for IPv6. Rules of a path that is gone must go, too.
+        if family == Family::V6 && outward.is_empty() && !self.written.contains_key(&(family, FORWARD)) {
             return Ok(());
         }
         if family == Family::V4 {
@@ -529,6 +530,13 @@ fn lock() -> Result<(File, File), RoutesError> {
     let (file, path) = locked(number.to_string(), PATIENCE)?;
     fcntl_setfd(&file, FdFlags::empty()).map_err(|error| failed(&path, error.into()))?;
     Ok((file, owner))
+}
+
+impl RoutesError {
+    /// Whether the same may succeed a moment later.
+    pub fn is_transient(&self) -> bool {
+        !matches!(self, Self::Name(_))
+    }
 }
 
 impl From<CommandError> for RoutesError {

@@ -560,3 +560,20 @@ fn a_path_follows_its_interface() {
         connect(&homes, &path, path.local_v4.into(), SERVER_V4);
     });
 }
+
+#[test]
+fn the_last_path_with_ipv6_takes_its_rules_along() {
+    let Some(homes) = Homes::open() else { return };
+    within(&homes.host, || {
+        let mut routes = routes(&[]);
+        let path = routes.place(&homes.interface("up0")).expect("it is placed");
+        let rules = || text(&run("ip6tables", &["-w", "-S", "anabranch-multipath"]).stdout);
+        assert!(path.local_v6.is_some() && rules().contains(&path.name));
+        // The device of the next path has no IPv6.
+        set("ipv6/conf/default/disable_ipv6", "1");
+        assert_eq!(routes.place(&homes.interface("up1")).expect("it is placed").local_v6, None);
+        routes.remove("up0").expect("it is placed");
+        assert!(!rules().contains(&path.name), "{}", rules());
+        assert!(routes.inspection()().expect("`iptables` is here"));
+    });
+}

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::engine::Engine;
 use super::stack::PathConfig;
 use crate::interfaces::{self, Interface, Watch};
-use crate::routes::{Routes, RoutesOptions};
+use crate::routes::{Routes, RoutesError, RoutesOptions};
 
 /// The interfaces in use. Dropping this removes their devices, routes and rules.
 pub(super) struct Links<'a> {
@@ -33,6 +33,8 @@ struct State {
     watch: Option<Watch>,
     /// By name.
     links: BTreeMap<String, Link>,
+    /// The warnings in force, by name of the interface.
+    told: BTreeMap<String, String>,
 }
 
 struct Link {
@@ -59,7 +61,8 @@ impl<'a> Links<'a> {
             [] => Vec::new(),
             named => named.iter().chain(backup).cloned().collect(),
         };
-        let state = RefCell::new(State { routes, watch: Some(watch), links: BTreeMap::new() });
+        let state = State { routes, watch: Some(watch), links: BTreeMap::new(), told: BTreeMap::new() };
+        let state = RefCell::new(state);
         let this = Self { engine, names, chosen, backup, state };
         let there = interfaces::list().map_err(|error| error.into_error("list interfaces", ""))?;
         for name in this.chosen.iter().chain(backup) {
@@ -71,9 +74,14 @@ impl<'a> Links<'a> {
                 .write();
             }
         }
-        this.apply(there)?;
+        let failures = this.apply(there);
         if this.state.borrow().links.is_empty() {
+            if let Some((_, error)) = failures.into_iter().next() {
+                return Err(error.into());
+            }
             Entry::warning("no interface", "no interface is up and has an address").write();
+        } else {
+            this.tell(failures);
         }
         Ok(this)
     }
@@ -82,34 +90,42 @@ impl<'a> Links<'a> {
     pub(super) async fn follow(&self) -> Error {
         let watch = self.state.borrow_mut().watch.take();
         let Some(mut watch) = watch else { return std::future::pending().await };
+        let mut retry = None;
         loop {
-            match timeout(CHECK, watch.changed()).await {
+            match timeout(retry.unwrap_or(CHECK), watch.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     return Error::job(format!("the kernel reports no changes of interfaces: {error}"));
                 }
+                Err(_) if retry.is_some() => {}
                 Err(_) => {
                     self.check().await;
                     continue;
                 }
             }
-            loop {
-                // A name that is gone or a program that fails may be a matter of time.
-                match interfaces::list() {
-                    Ok(there) => match self.apply(there) {
-                        Ok(()) => break,
-                        Err(error) => Entry::warning("interface", error.to_string()).write(),
-                    },
-                    Err(error) => {
-                        let error = error.into_error("list interfaces", "");
-                        Entry::warning("interface", error.to_string()).write();
-                    }
-                }
-                sleep(RETRY).await;
-            }
+            let failures = match interfaces::list() {
+                Ok(there) => self.apply(there),
+                Err(error) => vec![(String::new(), error.into())],
+            };
+            // A name that is gone or a program that fails may be a matter of time.
+            let again = self.tell(failures);
+            retry = again.then(|| retry.map_or(RETRY, |last| CHECK.min(last * 2)));
             // Changes come in groups.
             sleep(GROUP).await;
         }
+    }
+
+    /// Warns of failures that are new, each with its interface. Returns whether to try again.
+    fn tell(&self, failures: Vec<(String, RoutesError)>) -> bool {
+        let again = failures.iter().any(|(_, error)| error.is_transient());
+        let texts = failures.into_iter().map(|(name, error)| (name, Error::from(error).to_string()));
+        let now: BTreeMap<String, String> = texts.collect();
+        let told = &mut self.state.borrow_mut().told;
+        for (name, text) in now.iter().filter(|(name, text)| told.get(*name) != Some(*text)) {
+            Entry::warning("interface", text.as_str()).with("interface", name.as_str()).write();
+        }
+        *told = now;
+        again
     }
 
     /// Writes the rules of the packet filter anew if another program has removed them.
@@ -124,8 +140,10 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Makes the paths those of these interfaces.
-    fn apply(&self, there: Vec<Interface>) -> Result<(), Error> {
+    /// Makes the paths those of these interfaces. Returns the failures, each with its interface:
+    /// one does not stop the others.
+    fn apply(&self, there: Vec<Interface>) -> Vec<(String, RoutesError)> {
+        let mut failures = Vec::new();
         let mut state = self.state.borrow_mut();
         let State { routes, links, .. } = &mut *state;
         let there: BTreeMap<String, Interface> = there
@@ -146,31 +164,35 @@ impl<'a> Links<'a> {
         for name in gone {
             if let Some(link) = links.remove(&name) {
                 self.engine.detach(link.id);
-                routes.remove(&name)?;
+                failures.extend(routes.remove(&name).err().map(|error| (name, error)));
             }
         }
         for (name, interface) in there.into_iter().filter(|(_, interface)| is_usable(interface)) {
             match links.get_mut(&name) {
                 Some(link) if link.interface == interface => {}
                 Some(link) => {
-                    routes.refresh(&interface)?;
+                    if let Err(error) = routes.refresh(&interface) {
+                        failures.push((name, error));
+                        continue;
+                    }
                     if !link.interface.up {
                         Entry::info("returned", format!("{name} has returned")).write();
                     }
                     link.interface = interface;
                     self.engine.change(link.id, self.config(link));
                 }
-                None => {
-                    let link = self.place(routes, interface)?;
-                    links.insert(name, link);
-                }
+                None => match self.place(routes, interface) {
+                    Ok(link) => drop(links.insert(name, link)),
+                    Err(error) => failures.push((name, error)),
+                },
             }
         }
-        Ok(routes.review()?)
+        failures.extend(routes.review().err().map(|error| (String::new(), error)));
+        failures
     }
 
     /// Makes the path of an interface.
-    fn place(&self, routes: &mut Routes, interface: Interface) -> Result<Link, Error> {
+    fn place(&self, routes: &mut Routes, interface: Interface) -> Result<Link, RoutesError> {
         let path = routes.place(&interface)?;
         let mut names = self.names.borrow_mut();
         let known = names.iter().find(|(_, name)| **name == interface.name).map(|(id, _)| *id);
@@ -178,7 +200,7 @@ impl<'a> Links<'a> {
         names.insert(id, interface.name.clone());
         let link = Link { id, interface, local: (path.local_v4, path.local_v6) };
         let attached = self.engine.attach(id, path.device, self.config(&link));
-        attached.map_err(|error| Error::missing(format!("cannot wait for {}: {error}", path.name)))?;
+        attached.map_err(|error| RoutesError::Device { name: path.name.clone(), error })?;
         Entry::info("path", format!("using {} through {}", link.interface.name, path.name)).write();
         Ok(link)
     }
@@ -203,7 +225,7 @@ fn is_usable(interface: &Interface) -> bool {
 
 /// Time without a change after which the rules of the packet filter are looked at.
 const CHECK: Duration = Duration::from_secs(10);
-/// Time between attempts to follow a change.
+/// Time after which a failed change is tried again; it doubles each time.
 const RETRY: Duration = Duration::from_millis(500);
 /// Time in which further changes are expected.
 const GROUP: Duration = Duration::from_millis(20);

@@ -9,11 +9,12 @@ use anabranch_core::tcp::CongestionAlgorithm;
 use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::{Entry, Logging};
-use anabranch_deploy::metrics::Metrics;
+use anabranch_deploy::metrics::{self, Metrics};
 use anabranch_deploy::programs::{self, definition};
 use anabranch_deploy::service::{self, Signals, cannot_listen};
 use anabranch_units::Size;
 use clap::Command;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::net::TcpListener;
 use tokio::task::{LocalSet, spawn_local};
@@ -192,6 +193,9 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     }
     let mut options = Options::new(secret()?);
     options.memory = arguments.memory.0;
+    // Each connection has a socket of the kernel.
+    options.connections = options.connections.min(descriptors().saturating_sub(OTHER_DESCRIPTORS));
+    options.accepted = options.connections / 2;
     options.config.scheduler = scheduler;
     options.config.tcp.congestion = arguments.congestion.into();
     let runtime = service::runtime()?;
@@ -222,7 +226,8 @@ async fn serve(
         if let Ok(address) = listener.local_addr() {
             Entry::info("listening", format!("{}: listening on {address}", service.name())).write();
         }
-        spawn_local(relay::serve(Rc::clone(&engine), listener, service));
+        let service = relay::serve(Rc::clone(&engine), listener, service, arguments.allow_remote);
+        spawn_local(service);
     }
     for Listen { port, to } in &arguments.listen {
         Entry::info("listening", format!("passing to {to}: listening on port {port}")).write();
@@ -268,6 +273,19 @@ fn services(arguments: &Arguments) -> Result<Vec<(SocketAddr, Service)>, Error> 
     if services.is_empty() && arguments.listen.is_empty() {
         services.push((SocketAddr::from(([127, 0, 0, 1], SOCKS_PORT)), Service::Socks));
     }
+    let named = services.iter().map(|(address, service)| (*address, service.name()));
+    let everywhere = |port| SocketAddr::from(([0, 0, 0, 0], port));
+    let ports = arguments.listen.iter().map(|Listen { port, to }| (everywhere(*port), format!("passing to {to}")));
+    let metrics = arguments.metrics.as_ref().map(|endpoint| endpoint.resolve(metrics::PORT)).transpose()?;
+    let metrics = metrics.map(|address| (address, "metrics".to_owned()));
+    let all: Vec<_> = named.clone().chain(metrics.clone()).collect();
+    // Packets to a port of `listen` pass loopback addresses by.
+    let outside = |(address, _): &(SocketAddr, String)| !address.ip().is_loopback();
+    let outer: Vec<_> = named.chain(metrics).filter(outside).chain(ports).collect();
+    if let Some((first, second, address)) = clash(&all).or_else(|| clash(&outer)) {
+        let message = format!("two services want port {}: {first}, and {second}", address.port());
+        return Err(Error::input(message).with_hint("choose another port or address for one of them"));
+    }
     let open = services.iter().find(|(address, _)| !address.ip().is_loopback());
     match open {
         Some((address, _)) if !arguments.allow_remote => {
@@ -276,6 +294,28 @@ fn services(arguments: &Arguments) -> Result<Vec<(SocketAddr, Service)>, Error> 
         }
         _ => Ok(services),
     }
+}
+
+/// The two that cannot listen at the same time, of addresses with what listens there.
+fn clash(services: &[(SocketAddr, String)]) -> Option<(&str, &str, SocketAddr)> {
+    let covers = |a: &SocketAddr, b: &SocketAddr| {
+        // On Linux, [::] is for IPv4 too.
+        a.ip() == b.ip() || (a.ip().is_unspecified() && (a.is_ipv6() || b.is_ipv4()))
+    };
+    services.iter().enumerate().find_map(|(i, (b, second))| {
+        let same = |(a, _): &&(SocketAddr, String)| {
+            a.port() == b.port() && a.port() != 0 && (covers(a, b) || covers(b, a))
+        };
+        services[..i].iter().find(same).map(|(_, first)| (first.as_str(), second.as_str(), *b))
+    })
+}
+
+/// Raises the limit on descriptors as far as the system permits, and returns it.
+fn descriptors() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit { current: limit.maximum, ..limit };
+    let limit = if setrlimit(Resource::Nofile, most).is_ok() { most } else { limit };
+    limit.current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// The kernel's entropy.
@@ -314,5 +354,7 @@ impl From<Congestion> for CongestionAlgorithm {
 
 /// Port of SOCKS (RFC 1928 section 3).
 const SOCKS_PORT: u16 = 1080;
+/// Descriptors for devices, listeners and programs.
+const OTHER_DESCRIPTORS: usize = 64;
 /// A common port of HTTP proxies.
 const CONNECT_PORT: u16 = 8080;

@@ -158,6 +158,8 @@ pub enum Reply {
     Succeeded = 0,
     /// General failure.
     Failure = 1,
+    /// The client may not go there.
+    NotAllowed = 2,
     /// No path leads there.
     NetworkUnreachable = 3,
     /// The name does not resolve, or the host does not answer.
@@ -183,6 +185,7 @@ impl Reply {
             Self::NetworkUnreachable | Self::HostUnreachable => {
                 "HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             }
+            Self::NotAllowed => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             _ => "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         }
     }

@@ -2,7 +2,7 @@
 //! socket and a connection of the stack.
 
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -42,13 +42,14 @@ impl Service {
     }
 }
 
-/// Serves the clients of a listener, forever.
-pub(super) async fn serve(engine: Rc<Engine>, listener: TcpListener, service: Service) {
+/// Serves the clients of a listener, forever. If other hosts can be `remote` clients of a proxy, it
+/// leads to none of this host's own addresses: what its firewall keeps from them would be open.
+pub(super) async fn serve(engine: Rc<Engine>, listener: TcpListener, service: Service, remote: bool) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
                 let (engine, service) = (Rc::clone(&engine), service.clone());
-                spawn_local(async move { serve_client(&engine, &client, &service).await });
+                spawn_local(async move { serve_client(&engine, &client, &service, remote).await });
             }
             // For example when the process has no descriptors left.
             Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -71,7 +72,7 @@ pub(super) async fn pass(stream: Stream, target: Target) {
     }
 }
 
-async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service) {
+async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service, remote: bool) {
     let _ = client.set_nodelay(true);
     let asked = match service {
         Service::Forward(target) => Some((target.clone(), Vec::new())),
@@ -79,7 +80,8 @@ async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service
         Service::Connect => timeout(DIALOGUE, ask_http(client)).await.ok().flatten(),
     };
     let Some((target, first)) = asked else { return };
-    let opened = open(engine, &target).await;
+    let guarded = remote && !matches!(service, Service::Forward(_));
+    let opened = open(engine, &target, guarded).await;
     let reply = opened.as_ref().map_or_else(|reply| *reply, |_| Reply::Succeeded);
     let answered = match service {
         Service::Socks => say(client, &reply.encode()).await,
@@ -98,10 +100,14 @@ async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service
 }
 
 /// Opens a connection to the first address of a destination that answers.
-async fn open(engine: &Rc<Engine>, target: &Target) -> Result<Stream, Reply> {
+async fn open(engine: &Rc<Engine>, target: &Target, guarded: bool) -> Result<Stream, Reply> {
     let connecting = async {
         let mut reply = Reply::HostUnreachable;
         for address in resolve(target).await {
+            if guarded && is_own(address) {
+                reply = Reply::NotAllowed;
+                continue;
+            }
             match timeout(ATTEMPT, engine.connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => reply = reply_to(error),
@@ -111,6 +117,19 @@ async fn open(engine: &Rc<Engine>, target: &Target) -> Result<Stream, Reply> {
         Err(reply)
     };
     timeout(OPENING, connecting).await.unwrap_or(Err(Reply::HostUnreachable))
+}
+
+/// Whether an address is one of this host: the kernel would send to it from itself.
+fn is_own(address: SocketAddr) -> bool {
+    let from: IpAddr =
+        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let source = || {
+        // Connecting a datagram socket sends nothing.
+        let socket = UdpSocket::bind((from, 0))?;
+        socket.connect(address)?;
+        socket.local_addr()
+    };
+    source().is_ok_and(|source| source.ip() == address.ip())
 }
 
 fn reply_to(error: OpenError) -> Reply {

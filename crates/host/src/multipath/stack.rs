@@ -41,6 +41,8 @@ pub struct Options {
     pub config: Config,
     /// Limit on connections, including those that are closing. Further ones are refused.
     pub connections: usize,
+    /// Limit on those of them that peers have opened, so that peers leave room for this host's own.
+    pub accepted: usize,
     /// Bytes by which the buffers of all connections together may grow, beyond the first 32 KiB of
     /// each buffer.
     pub memory: u64,
@@ -50,8 +52,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// A present-day host with this secret: [`tcp::Config::modern`], at most 16,384 connections and
-    /// 64 MiB.
+    /// A present-day host with this secret: [`tcp::Config::modern`], at most 16,384 connections,
+    /// half of them opened by peers, and 64 MiB.
     pub fn new(seed: [u8; 32]) -> Self {
         let tcp = tcp::Config {
             // As Linux does by default: some middleboxes drop a SYN that requests ECN.
@@ -77,7 +79,7 @@ impl Options {
             silence: Some(SILENCE),
             ..Config::default()
         };
-        Self { config, connections: 16_384, memory: 64 << 20, seed }
+        Self { config, connections: 16_384, accepted: 8192, memory: 64 << 20, seed }
     }
 }
 
@@ -284,6 +286,8 @@ pub struct Counters {
 pub struct Stack {
     config: Config,
     limit: usize,
+    /// Limit on connections that peers have opened, and their number.
+    accepted: (usize, usize),
     entropy: Entropy,
     paths: BTreeMap<PathId, Path>,
     listening: BTreeSet<u16>,
@@ -319,6 +323,7 @@ impl Stack {
         Self {
             config: options.config,
             limit: options.connections,
+            accepted: (options.accepted, 0),
             entropy: Entropy::new(options.seed),
             paths: BTreeMap::new(),
             listening: BTreeSet::new(),
@@ -647,6 +652,7 @@ impl Stack {
         place.generation = place.generation.wrapping_add(1);
         self.free.push(slot);
         self.half_open -= usize::from(entry.origin == Origin::Theirs && !entry.open);
+        self.accepted.1 -= usize::from(entry.origin == Origin::Theirs);
         self.memory += entry.buffers.grown();
         self.tokens.remove(&entry.connection.token());
         for (id, flow) in (0..).zip(entry.flows) {

@@ -355,6 +355,34 @@ fn nobody_has_to_read_the_reports() {
     assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
 }
 
+/// An interface whose name no rule can have does not stop the others; remote clients of a proxy do
+/// not reach this host.
+#[test]
+fn what_cannot_be_used_and_what_must_not_be_reached() {
+    let Some(hosts) = Hosts::open("mpi", 0) else { return };
+    ip(&["-n", &hosts.client, "link", "add", "odd~name", "type", "veth", "peer", "name", "odd~peer"]);
+    ip(&["-n", &hosts.client, "link", "set", "dev", "odd~peer", "up"]);
+    ip(&["-n", &hosts.client, "address", "add", "10.9.7.1/24", "dev", "odd~name"]);
+    ip(&["-n", &hosts.client, "link", "set", "dev", "odd~name", "up"]);
+    let _server = hosts.serve("tcp", PORT);
+    let file = hosts.path();
+    let own = ["python3", "-c", include_str!("multipath/server.py"), "tcp", "8001", file.to_str().expect("text")];
+    let mut own = Kept(inside(&hosts.client, &own).stdout(Stdio::piped()).spawn().expect("python3 runs"));
+    own.0.stdout.as_mut().expect("it is piped").read_exact(&mut [0; 6]).expect("it says so");
+    let reached = |url: &str| hosts.curl(&["--socks5-hostname", SOCKS, url]) == hosts.file;
+    for (options, itself) in [(&["--socks", SOCKS][..], true), (&["--socks", SOCKS, "--allow-remote"], false)] {
+        let daemon = hosts.start(&hosts.client, options);
+        let warnings = daemon.preface.iter().filter(|line| line.contains("odd~name")).count();
+        assert_eq!(warnings, 1, "{:?}", daemon.preface);
+        assert!(reached("http://10.9.1.2:8000/"));
+        for url in ["http://10.9.1.1:8001/", "http://[fd09:2::1]:8001/"] {
+            assert_eq!(reached(url), itself, "{options:?} {url}");
+        }
+        let report = ended(daemon);
+        assert_eq!(report["paths"].as_array().map(Vec::len), Some(2), "{report}");
+    }
+}
+
 #[test]
 fn bad_options_have_exit_code_2_and_a_hint() {
     let multipath = |arguments: &[&str]| {
@@ -374,4 +402,15 @@ fn bad_options_have_exit_code_2_and_a_hint() {
         assert!(code == Some(2) && said.contains(wrong.split('=').next().expect("it has one")), "{said}");
     }
     assert_eq!(multipath(&["--check"]).0, Some(0));
+    for same in [
+        ["--socks=127.0.0.1:8080", "--connect=127.0.0.1"],
+        ["--socks=127.0.0.1", "--forward=1080=host:80"],
+        ["--listen=80=host:80", "--listen=80=other:80"],
+        ["--listen=47202=host:80", "--metrics=0.0.0.0"],
+    ] {
+        let (code, said) = multipath(&[&same[..], &["--check"]].concat());
+        assert!(code == Some(2) && said.contains("two services want port"), "{same:?}: {said}");
+    }
+    let apart = ["--socks=127.0.0.1:80", "--listen=80=host:80", "--connect=127.0.0.2:80", "--check"];
+    assert_eq!(multipath(&apart).0, Some(0));
 }

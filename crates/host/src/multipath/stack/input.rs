@@ -86,13 +86,15 @@ impl Stack {
         if !opens || !self.listening.contains(&tuple.local.port()) || !self.is_ours(tuple.local.ip()) {
             return self.refuse(path, tuple, segment);
         }
-        if self.half_open >= MOST_HALF_OPEN || self.len() >= self.limit {
+        let (limit, number) = self.accepted;
+        if self.half_open >= MOST_HALF_OPEN || number >= limit || self.len() >= self.limit {
             // Without an answer, the peer tries again.
             return false;
         }
         let (config, secrets) = (self.config_on(now, path, tuple.remote.ip()), self.secrets(now, tuple));
         let Some(connection) = Connection::accept(now, config, path, segment, secrets) else { return false };
         self.half_open += 1;
+        self.accepted.1 += 1;
         self.insert(Entry::new(connection, Origin::Theirs, (path, tuple), now));
         true
     }

@@ -554,6 +554,25 @@ fn a_released_connection_lives_while_the_peer_takes_its_data() {
     assert_eq!((got, world.hosts[1].read(world.now, server, 1)), (written, Read::End));
 }
 
+#[test]
+fn peers_leave_room_for_the_connections_of_this_host() {
+    let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
+    (world.hosts[1].limit, world.hosts[1].accepted.0) = (4, 2);
+    let clients: Vec<_> = (0..3).map(|_| world.connect(false)).collect();
+    world.run(Duration::from_millis(500));
+    assert_eq!((world.accepted.len(), world.hosts[1].len()), (2, 2));
+    let own = SocketAddr::new(address(0, 0, false), PORT);
+    assert!((0..2).all(|_| world.hosts[1].connect(world.now, own).is_ok()));
+    assert_eq!(world.hosts[1].connect(world.now, own), Err(ConnectError::TooMany));
+    // The third is welcome when one of the others has ended.
+    world.hosts[0].abort(world.now, clients[0]);
+    let first = world.accepted.remove(0);
+    world.run(Duration::from_millis(100));
+    world.hosts[1].release(world.now, first);
+    world.run(Duration::from_secs(3));
+    assert_eq!((world.accepted.len(), world.hosts[1].accepted.1), (2, 2));
+}
+
 /// Whoever has seen a token can make subflows and reset them, without a proof.
 #[test]
 fn joins_without_proof_use_up_no_places() {
