@@ -319,7 +319,8 @@ impl DataSender {
 
     /// Whether data that a subflow has sent is still stored.
     pub(crate) fn is_on(&self, subflow: usize) -> bool {
-        let kept = |kept: &Kept| core::iter::once(&kept.first).chain(&kept.more).any(|copy| copy.on == subflow);
+        let kept =
+            |kept: &Kept| core::iter::once(&kept.first).chain(&kept.more).any(|copy| copy.on == subflow);
         self.chunks.iter().any(|chunk| chunk.is_on(subflow)) || self.kept.iter().any(kept)
     }
 

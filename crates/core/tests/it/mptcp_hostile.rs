@@ -196,4 +196,3 @@ fn a_peer_uses_up_no_places_of_subflows() {
     let reset = refused.reset_for(&syn).expect("a reset");
     assert_eq!((reset.ack, reset.mptcp), (SeqNumber(10), Mptcp::only(MptcpOption::MpTcpRst(why))));
 }
-

@@ -275,7 +275,8 @@ fn services(arguments: &Arguments) -> Result<Vec<(SocketAddr, Service)>, Error> 
     }
     let named = services.iter().map(|(address, service)| (*address, service.name()));
     let everywhere = |port| SocketAddr::from(([0, 0, 0, 0], port));
-    let ports = arguments.listen.iter().map(|Listen { port, to }| (everywhere(*port), format!("passing to {to}")));
+    let ports =
+        arguments.listen.iter().map(|Listen { port, to }| (everywhere(*port), format!("passing to {to}")));
     let metrics = arguments.metrics.as_ref().map(|endpoint| endpoint.resolve(metrics::PORT)).transpose()?;
     let metrics = metrics.map(|address| (address, "metrics".to_owned()));
     let all: Vec<_> = named.clone().chain(metrics.clone()).collect();

@@ -172,9 +172,7 @@ impl Connection {
             Some(JoinError::Closing)
         } else if self.mode != Mode::Multipath || !self.confirmed {
             Some(JoinError::NotMultipath)
-        } else if open >= usize::from(self.config.max_subflows.min(MAX_SUBFLOWS))
-            || self.place().is_none()
-        {
+        } else if open >= usize::from(self.config.max_subflows.min(MAX_SUBFLOWS)) || self.place().is_none() {
             Some(JoinError::TooMany)
         } else {
             None

@@ -62,13 +62,7 @@ impl Connection {
     }
 
     /// As [`tcp::Connection::handle_path_mtu`], for one subflow.
-    pub fn handle_path_mtu(
-        &mut self,
-        now: Instant,
-        subflow: SubflowId,
-        mss: u16,
-        seq: SeqNumber,
-    ) -> bool {
+    pub fn handle_path_mtu(&mut self, now: Instant, subflow: SubflowId, mss: u16, seq: SeqNumber) -> bool {
         let subflow = self.subflows.get_mut(subflow.index()).filter(|s| s.is_alive());
         subflow.is_some_and(|subflow| subflow.tcp.handle_path_mtu(now, mss, seq))
     }

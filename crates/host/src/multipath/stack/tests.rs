@@ -120,13 +120,13 @@ impl World {
                 let late = if self.random.chance(self.late) { 5 } else { 0 };
                 self.number += 1;
                 let mut leaves = self.now.max(self.held[at]);
-                if self.rates[at] > 0 {
+                if let Some(micros) = (1000 * packet.len() as u64).checked_div(self.rates[at]) {
                     let busy = &mut self.busy[host][at];
                     leaves = leaves.max(*busy);
                     if leaves > self.now + QUEUE {
                         continue;
                     }
-                    leaves += Duration::from_micros(1000 * packet.len() as u64 / self.rates[at]);
+                    leaves += Duration::from_micros(micros);
                     *busy = leaves;
                 }
                 let arrival = leaves + Duration::from_millis(self.delays[at] + late);
@@ -582,7 +582,8 @@ fn joins_without_proof_use_up_no_places() {
     let token = *world.hosts[1].tokens.keys().next().unwrap();
     let to = SocketAddr::new(address(1, 0, false), PORT);
     let syn = MpJoin::Syn { backup: false, address: AddressId(9), token, nonce: 1 };
-    let syn = Segment { flags: Flags::SYN, mptcp: Mptcp::only(MptcpOption::MpJoin(syn)), ..Segment::default() };
+    let syn =
+        Segment { flags: Flags::SYN, mptcp: Mptcp::only(MptcpOption::MpJoin(syn)), ..Segment::default() };
     let (now, mut out) = (world.now, Vec::new());
     let host = &mut world.hosts[1];
     for port in 1000..4000 {
