@@ -33,7 +33,7 @@ impl Stack {
     /// Notes that `len` bytes were read. The receive buffer holds the bytes of four round trips of
     /// the longest path: the sender may double its window, and data waits for slower paths. Round
     /// trips are often measured only by the handshake, before queues have filled, so they count as
-    /// at least 50 ms.
+    /// at least 250 ms. With 50 ms, downloads from Linux over 50, 20 and 5 Mbit/s were slower.
     pub(super) fn grow_receive(&mut self, now: Instant, slot: u32, len: usize) {
         let memory = self.memory;
         let Some(entry) = self.entry(slot) else { return };
@@ -108,6 +108,6 @@ pub(super) const FIRST_BUFFER: u32 = 32 << 10;
 /// Largest size of a buffer in bytes, which the window scale of the core's default can express.
 const LARGEST_BUFFER: u32 = 8 << 20;
 /// Time whose bytes the receive buffer holds at least.
-const HORIZON: Duration = Duration::from_millis(200);
+const HORIZON: Duration = Duration::from_secs(1);
 /// Shortest interval between two adjustments.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
