@@ -6,8 +6,8 @@
 //! so the limit is that of a round trip rather than that of a time-out.
 //!
 //! Losses do not count as silence, since selective acknowledgements answer the data that follows
-//! them. A subflow that answers after all, without a retransmission, waits up to two round trips the
-//! next time: paths whose delay jumps do not fill the others with copies.
+//! them. A subflow that answers after all, without a retransmission, waits up to two round trips
+//! the next time: paths whose delay jumps do not fill the others with copies.
 
 use crate::tcp;
 use crate::time::{Duration, Instant};
