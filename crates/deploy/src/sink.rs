@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use anabranch_core::rdca::SinkConfig;
 use anabranch_core::time::Instant as Moment;
 use anabranch_net::clock::Clock;
-use anabranch_net::rdca::{Collector, SINK_PORT, bind, outlet, run_sink, sink_config};
+use anabranch_net::rdca::{Collector, SINK_PORT, bind, outlet, run_sink};
 use anabranch_secure::entropy;
 use anabranch_units::Size;
 use tokio::time::Instant;
@@ -123,7 +124,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let state = State::open(&folder, address.port(), &target, 4 * senders)?;
         let clock = Clock::start();
         let no_entropy = |e| Error::missing(format!("{e}"));
-        let config = sink_config(senders, part);
+        let config = SinkConfig::deployed(senders, part);
         let is_insecure = keys.is_insecure();
         let collector = Collector::new(clock.now(), config, accepts, state.ledger().clone(), entropy);
         let collector = RefCell::new(collector.map_err(no_entropy)?);

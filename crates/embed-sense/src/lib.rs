@@ -25,32 +25,14 @@ pub mod record;
 pub mod sense;
 pub mod sizes;
 
-use anabranch_core::rdca::{Acceleration, Release, Restart, SenderConfig, StartEnds};
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::rdca::SenderConfig;
+use anabranch_core::time::Instant;
 use anabranch_secure::datagram::OVERHEAD;
 
 /// Options of a sender whose UDP datagrams have at most `datagram` bytes and whose queue has
 /// `packets` packets. It never gives up.
 pub fn sender_config(datagram: u16, packets: u16) -> SenderConfig {
-    SenderConfig {
-        datagram: datagram.saturating_sub(OVERHEAD as u16),
-        queue_packets: packets,
-        unsent_packets: (packets / 4).max(1),
-        release: Release::Confirmed,
-        restart: Restart::Resend,
-        request_tries: u8::MAX,
-        probe_tries: u8::MAX,
-        // A link that returns is noticed within this time.
-        longest_wait: Duration::from_secs(2),
-        // The session has just proved that the sink answers.
-        request_wait: Duration::from_millis(300),
-        // From 100 packets a second on, 1,000 more with each second.
-        start_rtt: Duration::from_millis(20),
-        start_every: Duration::from_millis(50),
-        start_ends: StartEnds::Delay,
-        acceleration: Some(Acceleration { after: Duration::from_millis(250), doublings: 9, part: Some(16) }),
-        ..SenderConfig::default()
-    }
+    SenderConfig::deployed(datagram.saturating_sub(OVERHEAD as u16), packets)
 }
 
 /// The time of the machines as the time of their sessions.

@@ -1,11 +1,14 @@
 //! Raw socket options. All `unsafe` code of this crate is here: none of the safe wrappers known to
 //! us reads an option whose length the kernel decides, such as TCP_INFO and SO_MEMINFO.
 
-#![expect(unsafe_code, reason = "getsockopt, setsockopt and ioctl by their raw interface")]
+#![expect(unsafe_code, reason = "getsockopt, setsockopt, ioctl and recvmsg by their raw interface")]
 
 use std::io;
+use std::mem::zeroed;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::time::Duration;
 
 use libc::{c_int, c_ulong, socklen_t};
 
@@ -52,6 +55,54 @@ pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Receives a datagram. Returns its length, its source, and its arrival by the host's clock, as time
+/// since 1970, if the kernel notes it ([`ARRIVALS`]).
+pub(crate) fn receive(
+    fd: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> io::Result<(usize, SocketAddr, Option<Duration>)> {
+    #[repr(align(16))]
+    struct Control([u8; 128]);
+    let mut control = Control([0; 128]);
+    // SAFETY: both structures are integers and pointers, for which zero is valid.
+    let (mut name, mut head) = unsafe { (zeroed::<libc::sockaddr_in6>(), zeroed::<libc::msghdr>()) };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    head.msg_name = ptr::from_mut(&mut name).cast();
+    head.msg_namelen = size_of_val(&name) as socklen_t;
+    (head.msg_iov, head.msg_iovlen) = (&raw mut part, 1);
+    (head.msg_control, head.msg_controllen) = (control.0.as_mut_ptr().cast(), control.0.len() as _);
+    // SAFETY: the descriptor stays open while it is borrowed. The kernel writes at most the given
+    // lengths to the buffers that `head` names, which all outlive the call.
+    let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut head, 0) };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    let mut arrived = None;
+    // SAFETY: the kernel has written whole messages to `control`, as many as `head` says. A message
+    // of this type has a `timespec`.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(&raw const head);
+        while let Some(kind) = message.as_ref() {
+            if (kind.cmsg_level, kind.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+                let time = libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned();
+                let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+                arrived = Some(Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0)));
+            }
+            message = libc::CMSG_NXTHDR(&raw const head, message);
+        }
+    }
+    let (ip, port) = match c_int::from(name.sin6_family) {
+        libc::AF_INET6 => (IpAddr::from(name.sin6_addr.s6_addr), name.sin6_port),
+        _ => {
+            // SAFETY: the socket has one of two families, and both structures are plain integers;
+            // the other one is shorter.
+            let name = unsafe { ptr::from_ref(&name).cast::<libc::sockaddr_in>().read() };
+            (IpAddr::from(name.sin_addr.s_addr.to_ne_bytes()), name.sin_port)
+        }
+    };
+    Ok((len, SocketAddr::new(ip, u16::from_be(port)), arrived))
+}
+
+/// Level and name of the option by which the kernel notes when datagrams arrive (socket(7)).
+pub(crate) const ARRIVALS: Name = (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
 /// Level and name of SO_BUF_LOCK, which the crate `libc` lacks (asm-generic/socket.h; other on
 /// PA-RISC and SPARC).
 pub(crate) const BUF_LOCK: Name = (libc::SOL_SOCKET, 72);

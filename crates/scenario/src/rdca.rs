@@ -24,6 +24,9 @@ pub enum RdcaAlgorithm {
     /// Anabranch's variant.
     #[default]
     Ours,
+    /// Anabranch's variant as `anabranch sense` and `anabranch sink` use it: packets are kept until
+    /// they are confirmed. Notices of broken routes are ignored, since the kernel gives none.
+    Deployed,
 }
 
 /// Options of both ends of RDCA, and of the sender's application.
@@ -161,6 +164,11 @@ impl RdcaProfile {
         let mut options = match self.algorithm {
             RdcaAlgorithm::Paper => RdcaOptions { config: Config::paper(), notices: RouteNotices::Ignored },
             RdcaAlgorithm::Ours => RdcaOptions { config: Config::default(), notices: RouteNotices::Heeded },
+            RdcaAlgorithm::Deployed => RdcaOptions {
+                // The defaults of both commands. Nothing stores records in a simulation.
+                config: Config::deployed(1207, 1024, 10_000, 16 << 20),
+                notices: RouteNotices::Ignored,
+            },
         };
         self.lay_over(&mut options);
         options.config.sink.initial_rtt = options.config.sender.initial_rtt;

@@ -21,6 +21,14 @@ impl Config {
     pub fn paper() -> Self {
         Self { sender: SenderConfig::paper(), sink: SinkConfig::paper() }
     }
+
+    /// [`SenderConfig::deployed`] and [`SinkConfig::deployed`]. The sink confirms what it has
+    /// delivered: where nothing is stored, an owner would have to call [`super::Sink::stored`].
+    pub fn deployed(datagram: u16, packets: u16, senders: usize, memory: usize) -> Self {
+        let sink =
+            SinkConfig { confirmation: Confirmation::Delivered, ..SinkConfig::deployed(senders, memory) };
+        Self { sender: SenderConfig::deployed(datagram, packets), sink }
+    }
 }
 
 /// Options of a sender.
@@ -64,6 +72,10 @@ pub struct SenderConfig {
     pub start_rtt: Duration,
     /// What ends the start phase.
     pub start_ends: StartEnds,
+    /// Lateness of a packet that the following ones make up for, at least one interval between
+    /// packets: zero. A host that shares its processors sends several packets late, and would not
+    /// reach the rate of a fast path. At most 16 packets are sent at once.
+    pub late: Duration,
     /// Spacing of the packets of a window in the start phase.
     pub start_pacing: StartPacing,
     /// Whether rate and window grow while the application does not use them.
@@ -206,6 +218,9 @@ pub enum Withhold {
     /// If packets wait on the path: for one round trip, because the sink cannot have seen later
     /// packets before; the acceleration starts over. Otherwise as `interval`.
     RoundTrip,
+    /// As `round-trip` if packets wait on the path, otherwise not at all. Over a channel that loses
+    /// packets in each interval of 10 ms, the rate would otherwise never rise.
+    Delayed,
 }
 
 /// How a congestion notification sets the rate.
@@ -366,6 +381,36 @@ impl SenderConfig {
         usize::from(self.queue_packets.max(2))
     }
 
+    /// Options of `anabranch sense` and of nodes with the C library: datagrams of RDCA of at most
+    /// `datagram` bytes, and a queue of `packets` packets. The sender never gives up.
+    pub fn deployed(datagram: u16, packets: u16) -> Self {
+        Self {
+            datagram,
+            queue_packets: packets,
+            unsent_packets: (packets / 4).max(1),
+            release: Release::Confirmed,
+            restart: Restart::Resend,
+            request_tries: u8::MAX,
+            probe_tries: u8::MAX,
+            // A link that returns is noticed within this time.
+            longest_wait: Duration::from_secs(2),
+            // The session has just proved that the sink answers.
+            request_wait: Duration::from_millis(300),
+            // From 100 packets a second on, 1,000 more with each second.
+            start_rtt: Duration::from_millis(20),
+            start_every: Duration::from_millis(50),
+            start_ends: StartEnds::Delay,
+            late: Duration::from_millis(10),
+            withhold: Withhold::Delayed,
+            acceleration: Some(Acceleration {
+                after: Duration::from_millis(250),
+                doublings: 9,
+                part: Some(16),
+            }),
+            ..Self::default()
+        }
+    }
+
     /// See [`Config::paper`].
     pub fn paper() -> Self {
         Self {
@@ -382,6 +427,7 @@ impl SenderConfig {
             start_every: Duration::from_millis(400),
             start_rtt: Duration::ZERO,
             start_ends: StartEnds::FirstSnack,
+            late: Duration::ZERO,
             start_pacing: StartPacing::Burst,
             growth: Growth::Always,
             raise_step: 1,
@@ -623,6 +669,28 @@ impl Default for SinkConfig {
 }
 
 impl SinkConfig {
+    /// Options of `anabranch sink` for this number of senders. Packets out of order and incomplete
+    /// records take about `memory` bytes at most.
+    pub fn deployed(senders: usize, memory: usize) -> Self {
+        Self {
+            senders,
+            held_packets: (memory / HELD).max(64),
+            held_bytes: memory,
+            reorder_packets: 1024,
+            // Hosts that share their processors delay packets by this much without a queue.
+            least_waiting: Duration::from_millis(50),
+            // Channels may lose a fifth of all packets. The share is an average over 64 packets,
+            // whose standard deviation is then 35/1000.
+            lossy: 400,
+            // Routes of wired networks change rarely. Where a queue is never empty for this long, it
+            // counts as part of the path, and its losses as those of a channel.
+            least_span: Duration::from_secs(10),
+            credit: LossCredit::Calm,
+            confirmation: Confirmation::Stored,
+            ..Self::default()
+        }
+    }
+
     /// See [`Config::paper`].
     pub fn paper() -> Self {
         Self {
@@ -654,5 +722,7 @@ impl SinkConfig {
     }
 }
 
+/// Memory for each packet out of order of a deployed sink in bytes.
+const HELD: usize = 1500;
 /// Largest number of bytes that an application writes at once; a sink joins no more pieces.
 pub(super) const LONGEST: usize = 65_535;

@@ -314,7 +314,7 @@ impl Stream {
             let part = WHOLE - self.lost.min(WHOLE / 3);
             (u64::from(interval) * u64::from(part) / u64::from(WHOLE)) as u32
         };
-        if next != delivered {
+        if self.owes.confirm && next != delivered {
             self.awaited = delivered;
         }
         Report {

@@ -419,13 +419,13 @@ mod tests {
     use anabranch_secure::datagram::Clear;
     use anabranch_secure::entropy;
 
-    use super::super::{Sense, sender_config, sink_config};
+    use super::super::{Sense, sender_config};
     use super::*;
 
     #[test]
     fn names_without_end_take_no_memory_without_end() {
         let (mut now, accepts) = (Instant::ZERO, Accepts { insecure: true, ..Accepts::default() });
-        let config = sink_config(4, 1 << 16);
+        let config = SinkConfig::deployed(4, 1 << 16);
         let mut collector = Collector::new(now, config, accepts, Ledger::new(16), entropy).unwrap();
         let mut out = Vec::new();
         for number in 0..200 {
@@ -494,7 +494,8 @@ mod tests {
 
     fn collector(memory: usize) -> Collector {
         let accepts = Accepts { insecure: true, ..Accepts::default() };
-        Collector::new(Instant::ZERO, sink_config(4, memory), accepts, Ledger::new(16), entropy).unwrap()
+        Collector::new(Instant::ZERO, SinkConfig::deployed(4, memory), accepts, Ledger::new(16), entropy)
+            .unwrap()
     }
 
     /// Incomplete records fill the memory. What the sink drops it must not confirm.

@@ -4,19 +4,22 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_core::rdca::{Outcome, WriteError};
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::datagram::Proof;
 use bytes::Bytes;
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::collector::{Collector, Item, Mark, Taken, What};
 use super::{Sense, SenseEvent};
 use crate::clock::{Clock, unix_time};
+use crate::os;
 use crate::timer::Timer;
 
 /// Datagrams of one direction in a row, so that neither direction starves the other.
@@ -26,6 +29,8 @@ const ROUND: usize = 64;
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Length of the longest datagram.
 const LONGEST: usize = 1 << 16;
+/// Longest time for which a datagram waits for a sink that is not stopped.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Binds the socket of a sink or a sender.
 ///
@@ -160,6 +165,17 @@ pub fn unix_millis() -> u64 {
     u64::try_from(unix_time().as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Receives a datagram: its length, its source, and its arrival at the kernel. A process that waits
+/// for a processor reads datagrams late and in bursts, which would look like a queue on the path.
+fn receive(socket: &UdpSocket, clock: &Clock, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Instant)> {
+    let (n, from, arrived) =
+        socket.try_io(Interest::READABLE, || os::receive(socket.as_fd(), &mut buffer[..]))?;
+    let waited = arrived.map_or(0, |at| unix_time().saturating_sub(at).as_nanos());
+    // A longer time means that the host's clock was set meanwhile.
+    let waited = u64::try_from(waited).ok().filter(|waited| *waited <= LONGEST_WAIT.as_nanos()).unwrap_or(0);
+    Ok((n, from, Instant::from_nanos(clock.now().as_nanos().saturating_sub(waited))))
+}
+
 /// Whether two addresses are of the same host and port.
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.ip().to_canonical() == other.ip().to_canonical()
@@ -251,6 +267,8 @@ pub async fn run_sink(
 ) -> io::Result<()> {
     let timer = Timer::new()?;
     let (mut buffer, mut out) = (vec![0; LONGEST], Vec::new());
+    // Without it, datagrams arrive when they are read.
+    let _ = os::write_int(socket.as_fd(), os::ARRIVALS, 1);
     loop {
         let now = clock.now();
         let next = {
@@ -283,10 +301,10 @@ pub async fn run_sink(
             }
             ready = socket.readable() => {
                 ready?;
-                let (mut machine, now) = (collector.borrow_mut(), clock.now());
+                let mut machine = collector.borrow_mut();
                 for _ in 0..ROUND {
-                    match socket.try_recv_from(&mut buffer) {
-                        Ok((n, from)) => machine.handle_datagram(now, from, &buffer[..n]),
+                    match receive(socket, clock, &mut buffer) {
+                        Ok((n, from, at)) => machine.handle_datagram(at, from, &buffer[..n]),
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                         Err(_) => {}
                     }

@@ -69,11 +69,12 @@ impl Rise {
     /// path.
     pub(super) fn withhold(&mut self, now: Instant, config: &SenderConfig, rtt: Duration, delayed: bool) {
         match config.withhold {
-            Withhold::RoundTrip if delayed => {
+            Withhold::RoundTrip | Withhold::Delayed if delayed => {
                 self.raised = self.raised.max(now + rtt);
                 self.calm = now;
             }
             Withhold::Interval | Withhold::RoundTrip => self.raised += config.raise_every,
+            Withhold::Delayed => {}
         }
     }
 

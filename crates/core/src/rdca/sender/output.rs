@@ -175,12 +175,13 @@ impl Sender {
     }
 
     /// Sets when the next packet may be sent: one interval after this packet was allowed, if it is
-    /// late by less than an interval.
+    /// late by less than an interval or [`crate::rdca::SenderConfig::late`].
     fn space(&mut self, now: Instant) {
         let spacing = self.rate.spacing(&self.config);
         let since = now.saturating_since(self.next_send);
-        // A late timer is compensated for one packet, which keeps the average rate without a burst.
-        self.next_send = if since < spacing && self.rate.phase() == Phase::Controlled {
+        // A late timer is compensated, which keeps the average rate.
+        let late = spacing.max(self.config.late.min(spacing * MOST_LATE));
+        self.next_send = if since < late && self.rate.phase() == Phase::Controlled {
             self.next_send + spacing
         } else {
             now + spacing
@@ -212,6 +213,9 @@ impl Sender {
         [landed, self.rate.grows().map(|grows| grows.max(at))].into_iter().flatten().min()
     }
 }
+
+/// Number of late packets that are sent at once at most.
+const MOST_LATE: u64 = 16;
 
 /// Whether another try may follow `tries` tries; see [`crate::rdca::SenderConfig::probe_tries`].
 fn may_repeat(tries: u8, most: u8) -> bool {

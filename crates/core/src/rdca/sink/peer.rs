@@ -75,9 +75,11 @@ impl Peer {
             stream.owes.confirm = false;
             return Some(Message::Congestion(report));
         }
-        if core::mem::take(&mut stream.owes.confirm) {
+        if stream.owes.confirm {
             counters.confirms += 1;
-            return Some(Message::Confirm(stream.report(now, config, common)));
+            let report = stream.report(now, config, common);
+            stream.owes.confirm = false;
+            return Some(Message::Confirm(report));
         }
         None
     }

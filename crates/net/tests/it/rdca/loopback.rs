@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
-use anabranch_core::rdca::Outcome;
+use anabranch_core::rdca::{Outcome, SinkConfig};
 use anabranch_net::clock::Clock;
 use anabranch_net::rdca::{
-    Collector, Item, Ledger, Sense, What, bind, outlet, run_sense, run_sink, sender_config, sink_config,
+    Collector, Item, Ledger, Sense, What, bind, outlet, run_sense, run_sink, sender_config,
 };
 use anabranch_secure::datagram::{Accepts, Known, Proof, Shared};
 use anabranch_secure::{SecretKey, SharedKey, entropy};
@@ -22,7 +22,8 @@ fn carried<P: Proof>(proof: P, accepts: Accepts, records: u32) -> Vec<Item> {
         let (sink, own) = (bind(any).await.unwrap(), bind(any).await.unwrap());
         let to = sink.local_addr().unwrap();
         let collector =
-            Collector::new(clock.now(), sink_config(10, 1 << 20), accepts, Ledger::new(10), entropy).unwrap();
+            Collector::new(clock.now(), SinkConfig::deployed(10, 1 << 20), accepts, Ledger::new(10), entropy)
+                .unwrap();
         let collector = RefCell::new(collector);
         let (outlet, mut intake) = outlet(1 << 20);
         let name = "probe".parse().unwrap();

@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use anabranch_core::rdca::Outcome;
+use anabranch_core::rdca::{Outcome, SinkConfig};
 use anabranch_core::time::{Duration, Instant};
-use anabranch_net::rdca::{
-    Collector, Item, Ledger, Sense, SenseEvent, Taken, What, Why, sender_config, sink_config,
-};
+use anabranch_net::rdca::{Collector, Item, Ledger, Sense, SenseEvent, Taken, What, Why, sender_config};
 use anabranch_secure::datagram::{Accepts, AnyProof, Forward, Known, Shared};
 use anabranch_secure::{SecretKey, SharedKey};
 use anabranch_testkit::prng::Prng;
@@ -344,7 +342,7 @@ impl World {
 }
 
 fn collector(now: Instant, keys: Keys, ledger: Ledger) -> Collector {
-    Collector::new(now, sink_config(100, 2 << 20), accepts(keys), ledger, entropy).unwrap()
+    Collector::new(now, SinkConfig::deployed(100, 2 << 20), accepts(keys), ledger, entropy).unwrap()
 }
 
 /// A time of a host's clock as the time of the world.
