@@ -1,13 +1,13 @@
-//! `cargo xtask compare`: long forms of tests of anabranch-lab-cli. They compare our TCP with the
+//! `cargo xtask compare`: long forms of tests of anabranch-lab-cli and anabranch-cli. They compare our TCP with the
 //! kernel's or with that of ns-3 over the same bottleneck or trace, our queues and radios with
-//! those of ns-3, simulated pushes with deployed ones, and pushes with other tools.
+//! those of ns-3, simulated pushes and sensors with deployed ones, and pushes with other tools.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals|worlds|rivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+const USAGE: &str = "compare takes `linux|linux trace|ns3|ns3 radio|ns3 queues|ns3 arrivals|worlds|sensors|rivals [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
                      zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv|mobility`, and `rivals` `--only standard|persistent` or the name of a recipe";
 
 /// What our implementation is compared with.
@@ -26,6 +26,8 @@ enum Reference {
     Ns3Arrivals,
     /// The deployed programs.
     Worlds,
+    /// `sense` and `sink`.
+    Sensors,
     /// Other tools, beside the deployed programs.
     Rivals,
 }
@@ -42,6 +44,7 @@ impl Reference {
             ("ns3", Some((arrivals, rest))) if arrivals == "arrivals" => Some((Self::Ns3Arrivals, rest)),
             ("ns3", _) => Some((Self::Ns3, rest)),
             ("worlds", _) => Some((Self::Worlds, rest)),
+            ("sensors", _) => Some((Self::Sensors, rest)),
             ("rivals", _) => Some((Self::Rivals, rest)),
             _ => None,
         }
@@ -57,7 +60,16 @@ impl Reference {
             Self::Ns3Queues => "compare::aqm::our_queues_do_as_ns3",
             Self::Ns3Arrivals => "compare::arrivals::our_queues_do_with_the_same_packets",
             Self::Worlds => "compare::worlds::a_push_takes_as_long",
+            Self::Sensors => "emulate_sensors::sensors_deliver",
             Self::Rivals => "compare::rivals::tools_of_today_move_a_file",
+        }
+    }
+
+    /// Packages of the test and of the programs that it runs.
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Self::Sensors => &["--package", "anabranch-cli", "--package", "anabranch-deploy"],
+            _ => &["--package", "anabranch-lab-cli"],
         }
     }
 
@@ -87,10 +99,10 @@ impl Reference {
     /// What this machine or user lacks for the comparison.
     fn missing(self) -> Option<&'static str> {
         match self {
-            Self::Linux | Self::LinuxTrace | Self::Worlds | Self::Rivals if !is_root() => {
+            Self::Linux | Self::LinuxTrace | Self::Worlds | Self::Sensors | Self::Rivals if !is_root() => {
                 Some("network namespaces need root")
             }
-            Self::Linux | Self::LinuxTrace | Self::Worlds | Self::Rivals
+            Self::Linux | Self::LinuxTrace | Self::Worlds | Self::Sensors | Self::Rivals
                 if !Path::new("/dev/net/tun").exists() =>
             {
                 Some("there is no /dev/net/tun")
@@ -116,16 +128,8 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if let Some(what) = reference.missing() {
         return Err(Failure::Missing(format!("{what}: nothing is compared")));
     }
-    let mut command = cargo::command(&[
-        "test",
-        "--locked",
-        "--package",
-        "anabranch-lab-cli",
-        "--test",
-        "it",
-        reference.test(),
-    ]);
-    command.args(["--", "--nocapture"]);
+    let mut command = cargo::command(&["test", "--locked"]);
+    command.args(reference.packages()).args(["--test", "it", reference.test(), "--", "--nocapture"]);
     command.env("ANABRANCH_COMPARE_COMMAND", format!("cargo xtask compare {}", args.join(" ")));
     for (name, value) in variables {
         // Make the path absolute: the test runs in another folder.
@@ -217,6 +221,7 @@ mod tests {
         let arrivals = words(&["ns3", "arrivals"]).map(|(reference, _)| reference.test());
         assert_eq!(arrivals, Some("compare::arrivals::our_queues_do_with_the_same_packets"));
         assert_eq!(words(&["worlds"]).map(|(reference, _)| reference), Some(Reference::Worlds));
+        assert_eq!(words(&["sensors"]).map(|(reference, _)| reference), Some(Reference::Sensors));
         assert_eq!(words(&["ns3", "queue"]), None);
         for bad in [
             &[][..],

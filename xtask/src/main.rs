@@ -45,10 +45,10 @@ usage: cargo xtask <command>
   fuzz [--seconds N] [--seed S]
                             every fuzz target for N seconds (default 60), with inputs of seed S (default 1)
   campaign NAME [ARGS...]   a long campaign: docs/evidence/campaigns.md
-  compare linux|ns3|ns3 radio|worlds|rivals [--only NAME] [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
+  compare linux|ns3|ns3 radio|worlds|sensors|rivals [--only NAME] [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
                             our TCP and the kernel's, or that of ns-3, over the same bottleneck; with `radio`, our radios
-                            and ns-3's; `worlds` compares simulated pushes with deployed ones: docs/evidence/validation.md; linux and worlds need
-                            root, ns3 needs libns3-dev and g++
+                            and ns-3's; `worlds` and `sensors` compare simulated pushes and sensors with deployed ones: docs/evidence/validation.md;
+                            linux, worlds, sensors and rivals need root, ns3 needs libns3-dev and g++
   mutants [--sample N] [--seed S] [PLACE...]
                             which faults no test finds: N mutants per place (default 40), of tcp, set, wire-set, secure
   packetdrill PATH...       packetdrill scripts, files or folders of them, against the TCP of `core`: docs/reference/packetdrill.md

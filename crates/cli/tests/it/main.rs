@@ -7,6 +7,7 @@ mod emulate;
 mod emulate_dtc;
 mod emulate_faults;
 mod emulate_programs;
+mod emulate_sensors;
 mod emulation;
 mod key;
 mod packaging;
