@@ -55,12 +55,12 @@ def serve(over, host, out):
     """Writes a line for each record that arrives, as `sink` does."""
     with open(out, "w", buffering=1) as lines, selectors.DefaultSelector() as selector:
 
-        def note(sender, record):
-            line = {"sender": sender, "received": time.time() * 1000, "payload": record.decode()}
+        def note(peer, record):
+            line = {"sender": f"{peer[0]}:{peer[1]}", "received": time.time() * 1000, "payload": record.decode()}
             lines.write(json.dumps(line) + "\n")
 
         def accept(listener):
-            end, (sender, _) = listener.accept()
+            end, peer = listener.accept()
             rest = bytearray()
 
             def read(end):
@@ -70,17 +70,18 @@ def serve(over, host, out):
                     end.close()
                 rest.extend(octets)
                 while len(rest) >= RECORD:
-                    note(sender, rest[:RECORD])
+                    note(peer, rest[:RECORD])
                     del rest[:RECORD]
 
             selector.register(end, selectors.EVENT_READ, read)
 
         def receive(end):
-            record, (sender, _) = end.recvfrom(65536)
-            note(sender, record)
+            record, peer = end.recvfrom(65536)
+            note(peer, record)
 
         kind = socket.SOCK_STREAM if over == "tcp" else socket.SOCK_DGRAM
         end = socket.socket(socket.AF_INET, kind)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         end.bind((host, PORT))
         if over == "tcp":
             end.listen()

@@ -55,8 +55,8 @@ pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Receives a datagram. Returns its length, its source, and its arrival by the host's clock, as time
-/// since 1970, if the kernel notes it ([`ARRIVALS`]).
+/// Receives a datagram. Returns its length, its source, and its arrival by the host's clock, as
+/// time since 1970, if the kernel notes it ([`ARRIVALS`]).
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     buffer: &mut [u8],

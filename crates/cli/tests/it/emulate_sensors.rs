@@ -150,7 +150,8 @@ impl Times {
         let figures = fs::read(folder.path().join("out/sensors.json")).expect("the commands leave figures");
         let figures: Value = serde_json::from_slice(&figures).expect("one object");
         let figure = |name: &str| figures[name].as_f64().unwrap_or(f64::NAN);
-        assert_eq!(figures["in_order"], true, "{over}: {figures}");
+        // Datagrams may overtake each other when a route changes.
+        assert!(figures["in_order"] == true || over == "udp", "{over}: {figures}");
         let seen = Seen {
             delivery_ratio: figure("delivery_ratio"),
             records: figure("throughput_bit_per_s") / (8.0 * RECORD),

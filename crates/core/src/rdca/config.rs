@@ -682,8 +682,8 @@ impl SinkConfig {
             // Channels may lose a fifth of all packets. The share is an average over 64 packets,
             // whose standard deviation is then 35/1000.
             lossy: 400,
-            // Routes of wired networks change rarely. Where a queue is never empty for this long, it
-            // counts as part of the path, and its losses as those of a channel.
+            // Routes of wired networks change rarely. Where a queue is never empty for this long,
+            // it counts as part of the path, and its losses as those of a channel.
             least_span: Duration::from_secs(10),
             credit: LossCredit::Calm,
             confirmation: Confirmation::Stored,
