@@ -7,6 +7,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,8 +16,6 @@ use std::thread::{self, JoinHandle};
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_scenario::Scenario;
-use anabranch_sim::address::address_of;
-use anabranch_sim::packet::NodeId;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, pidfd_open, waitid,
@@ -276,17 +275,18 @@ fn with_own_folder() -> Option<OsString> {
     std::env::join_paths([own].into_iter().chain(std::env::split_paths(&path))).ok()
 }
 
-/// The command with the address of each node in place of `{NAME}`. Other braces are the shell's.
+/// The command with the address of each node in place of `{NAME}`, and that of its interface in
+/// place of `{NAME.INTERFACE}`. Other braces are the shell's.
 fn with_addresses(command: &str, scenario: &Scenario) -> String {
     let mut text = String::new();
     let mut rest = command;
     while let Some((before, after)) = rest.split_once('{') {
         text += before;
         // `${NAME}` is a variable of the shell.
-        let named = after.split_once('}').filter(|_| !before.ends_with('$')).and_then(|(name, after)| {
-            let i = scenario.nodes.iter().position(|node| node.name == name)?;
-            Some((address_of(scenario.network.ip, NodeId(i as u32)), after))
-        });
+        let named = after
+            .split_once('}')
+            .filter(|_| !before.ends_with('$'))
+            .and_then(|(name, after)| Some((address_at(name, scenario)?, after)));
         rest = match named {
             Some((address, after)) => {
                 text += &address.to_string();
@@ -299,6 +299,18 @@ fn with_addresses(command: &str, scenario: &Scenario) -> String {
         };
     }
     text + rest
+}
+
+/// The address that a name in braces stands for.
+fn address_at(name: &str, scenario: &Scenario) -> Option<IpAddr> {
+    if let Some(node) = scenario.find_node(name) {
+        return Some(scenario.address(node, 0));
+    }
+    let (node, device) = name.rsplit_once('.')?;
+    let node = scenario.find_node(node)?;
+    let tun = scenario.nodes[node.index()].tun.as_ref()?;
+    let index = tun.devices.iter().find(|own| own.name == device).and_then(|own| own.carries.interface())?;
+    Some(scenario.address(node, index))
 }
 
 #[cfg(test)]

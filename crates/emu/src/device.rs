@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use anabranch_scenario::Scenario;
-use anabranch_scenario::emulation::TunSpec;
+use anabranch_scenario::emulation::{Carries, DeviceSpec};
+use anabranch_scenario::{NodeSpec, Outlet, Scenario};
 use anabranch_sim::address::address_of;
 use anabranch_sim::network::Fragmentation;
-use anabranch_sim::packet::{IpVersion, NodeId};
+use anabranch_sim::packet::{IpVersion, LinkId, NodeId};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::error::Error;
@@ -35,14 +35,14 @@ pub struct Ends {
     pub(crate) hosts: Hosts,
 }
 
-/// A TUN device, and the node that the kernel represents through it. A node between links and a
-/// radio may have two.
+/// A TUN device, and the node that the kernel represents through it. A node may have several: one
+/// for each interface, or two between links and a radio.
 pub struct End {
     /// The node.
     pub node: NodeId,
     /// Name of the node.
     pub name: String,
-    /// Address of the node, which the device has.
+    /// Address of the device: that of the node, or of its interface.
     pub address: IpAddr,
     /// Name of the device.
     pub device: String,
@@ -50,22 +50,76 @@ pub struct End {
     pub netns: Option<String>,
     side: Side,
     tun: SyncDevice,
+    /// The rule for packets from the device's address; removed on drop.
+    _rule: Option<Rule>,
 }
 
-/// The nodes whose packets a device carries.
+/// The packets that a device carries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Side {
     All,
-    /// Those of which this is true, by index.
+    /// Those of the nodes of which this is true, by index.
     Some(Vec<bool>),
+    /// Those with the device's address, which is that of an interface.
+    Interface(Interface),
+}
+
+/// An interface, and its index at the node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Interface {
+    index: usize,
+    outlet: Outlet,
 }
 
 impl Side {
+    /// Whether the device is the one for this node; of several interfaces, the first.
     fn has(&self, node: NodeId) -> bool {
         match self {
             Self::All => true,
             Self::Some(has) => has.get(node.index()).copied().unwrap_or_default(),
+            Self::Interface(interface) => interface.index == 0,
         }
+    }
+}
+
+/// Priority of the rules for the addresses of interfaces: after the kernel's own table of local
+/// addresses, before those of `anabranch multipath`.
+const RULE_PRIORITY: usize = 4600;
+/// Routing table of a node's first interface; the others have the following ones.
+const FIRST_TABLE: usize = 43_700;
+/// Metric of the routes of a node's first interface in the main table.
+const FIRST_METRIC: usize = 100;
+
+/// A rule (`ip rule`) that makes packets with the address of an interface leave by its device.
+#[derive(Debug)]
+struct Rule {
+    netns: Option<String>,
+    address: IpAddr,
+    table: usize,
+}
+
+impl Rule {
+    fn set(netns: Option<String>, address: IpAddr, table: usize) -> Result<Self, Error> {
+        let rule = Self { netns, address, table };
+        // A killed emulation may have left it in a namespace that existed before.
+        let _ = rule.change("del");
+        rule.change("add")?;
+        Ok(rule)
+    }
+
+    fn change(&self, action: &str) -> Result<(), Error> {
+        let family = if self.address.is_ipv6() { "-6" } else { "-4" };
+        let netns = self.netns.iter().flat_map(|name| ["-n", name.as_str()]);
+        let Self { address, table, .. } = self;
+        let rule = format!("{family} rule {action} from {address} lookup {table} priority {RULE_PRIORITY}");
+        ip(netns.chain(rule.split(' ')))
+    }
+}
+
+impl Drop for Rule {
+    fn drop(&mut self) {
+        // There is no caller who could handle a failure.
+        let _ = self.change("del");
     }
 }
 
@@ -81,17 +135,23 @@ impl Ends {
             if let Some(name) = &tun.netns {
                 namespaces.extend(Namespace::ensure(name)?);
             }
-            for (device, side) in devices(scenario, tun) {
-                let end = End {
+            for device in &tun.devices {
+                let side = side(scenario, spec, device);
+                let index = device.carries.interface().unwrap_or_default();
+                let mut end = End {
                     node,
                     name: spec.name.clone(),
-                    address: address_of(scenario.network.ip, node),
+                    address: scenario.address(node, index),
                     netns: tun.netns.clone(),
-                    tun: create(ends.len(), &device, tun.netns.as_deref())?,
-                    device,
+                    tun: create(ends.len(), &device.name, tun.netns.as_deref())?,
+                    device: device.name.clone(),
                     side,
+                    _rule: None,
                 };
                 end.set_up(scenario, &hosts)?;
+                if matches!(end.side, Side::Interface(_)) {
+                    end._rule = Some(Rule::set(end.netns.clone(), end.address, FIRST_TABLE + index)?);
+                }
                 ends.push(end);
             }
         }
@@ -107,12 +167,17 @@ impl Ends {
     }
 }
 
-/// The devices of a node, each with the nodes whose packets it carries.
-fn devices(scenario: &Scenario, tun: &TunSpec) -> Vec<(String, Side)> {
-    let Some(radio) = &tun.radio_device else { return vec![(tun.device.clone(), Side::All)] };
-    let linked = (0..scenario.nodes.len()).map(|i| scenario.has_link(NodeId(i as u32)));
-    let (linked, on_radio_only): (Vec<_>, Vec<_>) = linked.map(|linked| (linked, !linked)).unzip();
-    vec![(tun.device.clone(), Side::Some(linked)), (radio.clone(), Side::Some(on_radio_only))]
+/// The packets that a device of a node carries.
+fn side(scenario: &Scenario, node: &NodeSpec, device: &DeviceSpec) -> Side {
+    let nodes = || (0..scenario.nodes.len() as u32).map(NodeId);
+    match device.carries {
+        Carries::All => Side::All,
+        Carries::OfLinked => Side::Some(nodes().map(|node| scenario.has_link(node)).collect()),
+        Carries::OfUnlinked => Side::Some(nodes().map(|node| !scenario.has_link(node)).collect()),
+        Carries::OfInterface(index) => {
+            Side::Interface(Interface { index, outlet: node.interfaces[index].outlet })
+        }
+    }
 }
 
 impl End {
@@ -132,9 +197,12 @@ impl End {
         self.tun.send(packet).is_ok()
     }
 
-    /// Whether the device carries the packets of `node` to `self.node`.
-    pub(crate) fn takes(&self, node: NodeId) -> bool {
-        self.side.has(node)
+    /// Whether the device carries the packets of `from` to the address `to` of `self.node`.
+    pub(crate) fn takes(&self, from: NodeId, to: IpAddr) -> bool {
+        match self.side {
+            Side::All | Side::Some(_) => self.side.has(from),
+            Side::Interface(_) => self.address == to,
+        }
     }
 
     fn set_up(&self, scenario: &Scenario, hosts: &Hosts) -> Result<(), Error> {
@@ -148,12 +216,18 @@ impl End {
             quiet?;
         }
         let mtu = mtu(scenario, self.node, &self.side);
-        let nodes = scenario.nodes.len() as u32;
+        let nodes = scenario.address_count() as u32;
         let address = self.address;
-        // The device of links has the prefix of all nodes, a second one the routes to its nodes.
-        let second = self.side.clone() != Side::All && !self.side.has(self.node);
+        // The device of links has the prefix of all nodes, a second one the routes to its nodes. Those
+        // of interfaces have routes to all nodes.
+        let second = matches!(self.side, Side::Some(_)) && !self.side.has(self.node);
         let whole = if address.is_ipv6() { 128 } else { 32 };
-        let length = if second { whole } else { prefix_len(scenario.network.ip, nodes) };
+        let prefix = prefix_len(scenario.network.ip, nodes);
+        let interface = match &self.side {
+            Side::All | Side::Some(_) => None,
+            Side::Interface(interface) => Some(interface.index),
+        };
+        let length = if second || interface.is_some() { whole } else { prefix };
         // Without duplicate address detection, the address is usable at once.
         let nodad = if address.is_ipv6() { " nodad" } else { "" };
         let mut commands = format!(
@@ -163,7 +237,7 @@ impl End {
         // allow to all users.
         let congestion = scenario.emulation.congestion.as_ref();
         let congctl = congestion.map_or_else(String::new, |name| format!(" congctl {name}"));
-        if !second && !congctl.is_empty() {
+        if interface.is_none() && !second && !congctl.is_empty() {
             let to = network(self.address, length);
             let kernels = match address {
                 IpAddr::V4(_) => format!("scope link src {address}"),
@@ -180,9 +254,25 @@ impl End {
                 let _ = writeln!(commands, "route add {to}/{whole} dev {device}{congctl}");
             }
         }
-        let others = hosts.iter().filter(|(_, node)| *node != self.node && self.side.has(*node));
-        for (prefix, _) in others {
-            let _ = writeln!(commands, "route add {prefix} dev {device}{congctl}");
+        let others = hosts.iter().filter(|(_, node)| *node != self.node);
+        if let Some(index) = interface {
+            // The table for packets from this address, and the main table, where programs find all
+            // devices and the kernel takes the first.
+            let tables =
+                [("table", FIRST_TABLE), ("metric", FIRST_METRIC)].map(|(key, first)| (key, first + index));
+            let nodes = format!("{}/{prefix}", network(self.address, prefix));
+            for to in std::iter::once(nodes).chain(others.map(|(prefix, _)| prefix.to_string())) {
+                for (key, number) in tables {
+                    let _ = writeln!(
+                        commands,
+                        "route add {to} dev {device} src {address} {key} {number}{congctl}"
+                    );
+                }
+            }
+        } else {
+            for (prefix, _) in others.filter(|(_, node)| self.side.has(*node)) {
+                let _ = writeln!(commands, "route add {prefix} dev {device}{congctl}");
+            }
         }
         ip_batch(netns, &commands).map_err(|error| match (error, congestion) {
             (Error::Setup { reason, .. }, Some(name)) if reason.contains("congestion algorithm") => {
@@ -195,7 +285,7 @@ impl End {
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, name, address, device, netns, side, tun: _ } = self;
+        let Self { node, name, address, device, netns, side, tun: _, _rule: _ } = self;
         f.debug_tuple("End")
             .field(node)
             .field(name)
@@ -278,8 +368,17 @@ fn mtu(scenario: &Scenario, node: NodeId, side: &Side) -> u32 {
     let (over_links, over_radio) = match side {
         Side::All => (true, scenario.is_on_air(node)),
         Side::Some(has) => (has[node.index()], !has[node.index()]),
+        Side::Interface(interface) => (interface.outlet != Outlet::Radio, interface.outlet == Outlet::Radio),
     };
-    let links = scenario.links.iter().filter(|link| over_links && (all || link.from == node));
+    let own = match side {
+        Side::Interface(interface) => interface.outlet.link(),
+        Side::All | Side::Some(_) => None,
+    };
+    let links = (0..)
+        .map(LinkId)
+        .zip(&scenario.links)
+        .filter(|(id, link)| over_links && (all || link.from == node && own.is_none_or(|own| own == *id)));
+    let links = links.map(|(_, link)| link);
     let least = links.map(|link| link.config.mtu).min().unwrap_or(LARGEST_MTU).min(LARGEST_MTU);
     // Routers do not fragment packets that go over the air.
     let radio = scenario.radio.iter().filter(|_| over_radio);

@@ -6,7 +6,9 @@ use std::os::fd::AsFd;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_scenario::Scenario;
 use anabranch_scenario::emulation::OnLag;
+use anabranch_sim::address::address_of;
 use anabranch_sim::octets;
+use anabranch_sim::packet::Packet;
 use anabranch_sim::sim::Simulation;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
@@ -15,7 +17,7 @@ use crate::clock::Clock;
 use crate::commands::{Commands, Outcome, Output};
 use crate::device::{End, Ends};
 use crate::error::Error;
-use crate::ingress::{Incoming, Ingress};
+use crate::ingress::{Crossings, Incoming, Ingress};
 use crate::interrupt::Interrupt;
 use crate::lag::{Lag, LagReport, Verdict};
 
@@ -97,7 +99,11 @@ impl Ends {
         let section = &scenario.emulation;
         let clock = Clock::start();
         let nodes: Vec<_> = self.ends.iter().map(|end| end.node).collect();
-        let ingress = |end: &End| Ingress::new(self.ip, end.node, self.hosts.clone(), nodes.clone());
+        let crossings = Crossings::new(scenario);
+        let ingress = |end: &End| {
+            let own = (end.node, end.address);
+            Ingress::new(self.ip, own, self.hosts.clone(), crossings.clone(), nodes.clone())
+        };
         let driver = Driver {
             ends: &self.ends,
             ingress: self.ends.iter().map(ingress).collect(),
@@ -211,10 +217,7 @@ impl<W: FnMut(Late)> Driver<'_, W> {
     /// Passes packets that have left the network to the kernel.
     fn send_departed(&mut self) {
         while let Some(packet) = self.sim.take_departed() {
-            let Some(i) = self.ends.iter().position(|end| end.node == packet.dst && end.takes(packet.src))
-            else {
-                continue;
-            };
+            let Some(i) = self.device_for(&packet) else { continue };
             let traffic = &mut self.traffic[i];
             match octets::write(self.ip, &packet) {
                 Ok(octets) if self.ends[i].send(&octets) => {
@@ -224,6 +227,16 @@ impl<W: FnMut(Late)> Driver<'_, W> {
                 Ok(_) | Err(_) => traffic.refused += 1,
             }
         }
+    }
+
+    /// The device by which a packet reaches the kernel: that of its destination address, or the
+    /// node's first one for the hosts behind it.
+    fn device_for(&self, packet: &Packet) -> Option<usize> {
+        let behind = packet.outer.as_ref().and_then(|outer| outer.dst);
+        let to = behind.unwrap_or_else(|| address_of(self.ip, packet.dst));
+        let of_node = |end: &End| end.node == packet.dst;
+        let exact = self.ends.iter().position(|end| of_node(end) && end.takes(packet.src, to));
+        exact.or_else(|| self.ends.iter().position(of_node))
     }
 
     /// Reads packets from a device.

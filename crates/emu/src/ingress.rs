@@ -1,5 +1,6 @@
 //! Converts packets from a TUN device for the simulator.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_core::time::{Duration, Instant};
@@ -39,12 +40,35 @@ impl Hosts {
     }
 }
 
+/// Paths between the addresses of TUN ends of which one has several addresses.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Crossings(BTreeMap<(IpAddr, IpAddr), (NodeId, u8)>);
+
+impl Crossings {
+    /// The paths of a scenario.
+    pub fn new(scenario: &Scenario) -> Self {
+        let both = scenario.crossings.iter().flat_map(|crossing| {
+            let [a, b] = crossing.ends.map(|(node, i)| (node, scenario.address(node, i)));
+            [(a, b), (b, a)].map(|((_, from), (node, to))| ((from, to), (node, crossing.path)))
+        });
+        Self(both.collect())
+    }
+
+    /// The node with the second address, and the number of the path to it from the first.
+    fn find(&self, from: IpAddr, to: IpAddr) -> Option<(NodeId, u8)> {
+        self.0.get(&(from, to)).copied()
+    }
+}
+
 /// Processes the kernel's packets at one device.
 #[derive(Debug)]
 pub struct Ingress {
     ip: IpVersion,
     node: NodeId,
+    /// Address of the device.
+    address: IpAddr,
     hosts: Hosts,
+    crossings: Crossings,
     /// The nodes whose transports run in a kernel.
     ends: Vec<NodeId>,
     reassembler: Reassembler,
@@ -65,16 +89,23 @@ pub enum Incoming {
 }
 
 impl Ingress {
-    /// Creates the ingress of a device of the kernel that represents `node`. `ends` are all nodes
-    /// that kernels represent.
-    pub fn new(ip: IpVersion, node: NodeId, hosts: Hosts, ends: Vec<NodeId>) -> Self {
-        Self { ip, node, hosts, ends, reassembler: Reassembler::new(ReassemblyLimits::default()) }
+    /// Creates the ingress of the device with this address of the kernel that represents `node`.
+    /// `ends` are all nodes that kernels represent.
+    pub fn new(
+        ip: IpVersion,
+        (node, address): (NodeId, IpAddr),
+        hosts: Hosts,
+        crossings: Crossings,
+        ends: Vec<NodeId>,
+    ) -> Self {
+        let reassembler = Reassembler::new(ReassemblyLimits::default());
+        Self { ip, node, address, hosts, crossings, ends, reassembler }
     }
 
     /// Processes one packet.
     pub fn handle(&mut self, now: Instant, packet: &[u8]) -> Incoming {
         let Ok((header, payload)) = ip::parse(packet) else { return Incoming::Bad };
-        let Some((dst, outer)) = self.ends_of(&header) else { return Incoming::Foreign };
+        let Some((dst, path, outer)) = self.ends_of(&header) else { return Incoming::Foreign };
         let payload = Bytes::copy_from_slice(&packet[payload]);
         if header.fragment.is_some() {
             let before = now.as_nanos().saturating_sub(REASSEMBLY_TIMEOUT.as_nanos());
@@ -88,27 +119,35 @@ impl Ingress {
                     _ => Whole::Opaque(Opaque { protocol: header.protocol, octets: payload }),
                 };
                 let ip::Header { hop_limit, traffic_class, .. } = header;
-                Incoming::Datagram(Injected { dst, outer, hop_limit, traffic_class, whole })
+                Incoming::Datagram(Injected { dst, path, outer, hop_limit, traffic_class, whole })
             }
             Ok(None) => Incoming::Piece,
             Err(_) => Incoming::Bad,
         }
     }
 
-    /// The destination node, and what no simulated node reads. `None` for packets that the network
-    /// does not carry.
-    fn ends_of(&self, header: &ip::Header) -> Option<(NodeId, Outer)> {
-        let own = header.src == address_of(self.ip, self.node);
+    /// The destination node, the path to it, and what no simulated node reads. `None` for packets
+    /// that the network does not carry.
+    fn ends_of(&self, header: &ip::Header) -> Option<(NodeId, u8, Outer)> {
+        let own = header.src == self.address;
         if !own && self.hosts.node_before(header.src) != Some(self.node) {
             return None;
         }
-        let outer = Outer { src: (!own).then_some(header.src), dst: None, flow_label: header.flow_label };
+        let is_nodes = |node, address| address == address_of(self.ip, node);
+        let src = (!is_nodes(self.node, header.src)).then_some(header.src);
+        let outer = Outer { src, dst: None, flow_label: header.flow_label };
         if let Some(dst) = self.hosts.node_before(header.dst) {
-            return Some((dst, Outer { dst: Some(header.dst), ..outer }));
+            let crossing = self.crossings.find(header.src, address_of(self.ip, dst));
+            let path = crossing.map_or(0, |(_, path)| path);
+            return Some((dst, path, Outer { dst: Some(header.dst), ..outer }));
+        }
+        if let Some((dst, path)) = self.crossings.find(header.src, header.dst) {
+            let behind = (!is_nodes(dst, header.dst)).then_some(header.dst);
+            return Some((dst, path, Outer { dst: behind, ..outer }));
         }
         let dst = node_at(header.dst).filter(|_| header.dst.is_ipv4() == (self.ip == IpVersion::V4))?;
-        // A simulated node would answer to the node before the host.
-        (own || self.ends.contains(&dst)).then_some((dst, outer))
+        // A simulated node would answer to the address of the node.
+        (src.is_none() || self.ends.contains(&dst) && !own).then_some((dst, 0, outer))
     }
 }
 
@@ -134,14 +173,15 @@ mod tests {
 
     fn injected(whole: Whole) -> Injected {
         let outer = Outer { flow_label: LABEL, ..Outer::default() };
-        Injected { dst: NodeId(2), outer, hop_limit: 33, traffic_class: 0xb9, whole }
+        Injected { dst: NodeId(2), path: 0, outer, hop_limit: 33, traffic_class: 0xb9, whole }
     }
 
     /// The first of three nodes; it and the last are TUN ends with hosts behind them.
     fn ingress(ip: IpVersion) -> Ingress {
         let hosts = [("2001:db8::/64", 0), ("2001:db8:1::/64", 2)];
         let hosts = hosts.map(|(prefix, node)| (prefix.parse().expect("a prefix"), NodeId(node)));
-        Ingress::new(ip, NodeId(0), Hosts(hosts.to_vec()), vec![NodeId(0), NodeId(2)])
+        let own = (NodeId(0), address_of(ip, NodeId(0)));
+        Ingress::new(ip, own, Hosts(hosts.to_vec()), Crossings::default(), vec![NodeId(0), NodeId(2)])
     }
 
     fn packet(header: &Header, payload: &[u8]) -> Vec<u8> {

@@ -259,6 +259,7 @@ impl<'s> Checker<'s> {
             faults: Vec::new(),
             random_events: Vec::new(),
             emulation,
+            crossings: Vec::new(),
             commands,
             read_from,
             advised: BTreeMap::new(),
@@ -270,6 +271,8 @@ impl<'s> Checker<'s> {
         (scenario.routes, scenario.ways) = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
         self.radio_devices(&scenario)?;
+        self.radio_interfaces(&scenario)?;
+        self.crossings(&mut scenario)?;
         self.transfers(&mut scenario)?;
         scenario.traffic = self.traffic(&mut scenario)?;
         scenario.probes = self.probes(&scenario)?;

@@ -224,9 +224,10 @@ pub struct NodeSection {
     /// does not forward.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
-    /// Interfaces of the node, in order: names of links with an end at this node. Transfers select
-    /// interfaces by these names. The packets of a connection keep to the path that begins at its
-    /// interface, in both directions.
+    /// Interfaces of the node, in order: names of links with an end at this node, and "radio" for
+    /// the radio. Transfers select interfaces by these names. The packets of a connection keep to
+    /// the path that begins at its interface, in both directions. A TUN end has a device with the
+    /// interface's name, and an address, for each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<String>,
     /// Name of the pool for the send buffers of the node's connections. Without a pool, each

@@ -109,6 +109,8 @@ pub struct Scenario {
     pub random_events: Vec<random::RandomEvent>,
     /// Options of emulation in real time.
     pub emulation: emulation::EmulationSection,
+    /// Paths between the interfaces of TUN ends.
+    pub crossings: Vec<emulation::Crossing>,
     /// Commands of an emulation, in order.
     pub commands: Vec<emulation::CommandSpec>,
     /// Names of the movement files that it was read with.
@@ -144,8 +146,27 @@ pub struct NodeSpec {
 pub struct Interface {
     /// Number of the path that begins here, from 1. It is unique in the scenario.
     pub path: u8,
+    /// Where its packets leave the node.
+    pub outlet: Outlet,
+}
+
+/// What an interface joins its node to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outlet {
     /// The link that begins here.
-    pub link: LinkId,
+    Link(LinkId),
+    /// The channel of `[radio]` or `[wifi]`.
+    Radio,
+}
+
+impl Outlet {
+    /// The link, if it is not the radio.
+    pub fn link(self) -> Option<LinkId> {
+        match self {
+            Self::Link(link) => Some(link),
+            Self::Radio => None,
+        }
+    }
 }
 
 /// One direction of a link.
@@ -196,7 +217,7 @@ pub struct WaySpec {
     pub to: NodeId,
     /// Number of the path.
     pub path: u8,
-    /// Outgoing link.
+    /// Outgoing link: see [`Scenario::edges`].
     pub link: LinkId,
 }
 

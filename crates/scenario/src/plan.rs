@@ -17,7 +17,7 @@ pub(super) use self::traffic::TIMEOUT;
 use super::deployment::{Drawn, Undrawable};
 use super::file::LinkSection;
 use super::radio::Channel;
-use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
+use super::{ContentSpec, Interface, NodeKind, Scenario, Scheme, TransferSpec};
 use anabranch_sim::apps::coap::{CoapConfig, CoapEnd};
 use anabranch_sim::apps::packets::Spacing;
 use anabranch_sim::apps::set::NODE_PORT;
@@ -250,7 +250,9 @@ impl Scenario {
             }
         }
         for way in &self.ways {
-            builder.pin_path(way.at, way.to, way.path, way.link);
+            if let Some(link) = self.link_in(&builder, way.link) {
+                builder.pin_path(way.at, way.to, way.path, link);
+            }
         }
         for (i, node) in self.nodes.iter().enumerate() {
             if let Some(pool) = &node.buffers {
@@ -300,7 +302,10 @@ impl Scenario {
         let mut own = (0..).map(LinkId).zip(&self.links).filter(|(_, link)| link.from.index() == node);
         match (&*self.nodes[node].interfaces, own.next(), own.next()) {
             ([], Some((only, _)), None) => vec![(0, only)],
-            (interfaces, ..) => interfaces.iter().map(|interface| (interface.path, interface.link)).collect(),
+            (interfaces, ..) => {
+                let link = |interface: &Interface| Some((interface.path, interface.outlet.link()?));
+                interfaces.iter().filter_map(link).collect()
+            }
         }
     }
 

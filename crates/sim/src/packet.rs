@@ -163,9 +163,9 @@ impl Whole {
 /// Fields of a header from outside of the simulation that no simulated node reads or changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Outer {
-    /// Source, if it is a host behind the source node.
+    /// Source, if it is a host behind the source node, or another address of that node.
     pub src: Option<IpAddr>,
-    /// Destination, if it is a host behind the destination node.
+    /// Destination, if it is a host behind the destination node, or another address of that node.
     pub dst: Option<IpAddr>,
     /// Flow label (RFC 6437), 20 bits.
     pub flow_label: u32,
@@ -184,6 +184,8 @@ impl Outer {
 pub struct Injected {
     /// Destination, or the node in front of it.
     pub dst: NodeId,
+    /// Number of the path that it follows; 0 stands for the best path at each node.
+    pub path: u8,
     /// Fields that no simulated node reads.
     pub outer: Outer,
     /// Hop limit: number of routers that may forward it.

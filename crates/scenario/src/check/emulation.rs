@@ -3,8 +3,8 @@
 use super::{Checked, Checker, at};
 use anabranch_wire::prefix::Prefix;
 
-use crate::emulation::{CommandSpec, EmulationSection, HostKind, TunSpec};
-use crate::file::FileConfig;
+use crate::emulation::{Carries, CommandSpec, DeviceSpec, EmulationSection, HostKind, TunSpec};
+use crate::file::{FileConfig, NodeSection};
 use crate::{NodeSpec, Scenario};
 use anabranch_sim::packet::{IpVersion, NodeId};
 
@@ -21,6 +21,9 @@ impl Checker<'_> {
     /// The TUN device of node `i`, if it has one.
     pub(super) fn tun(&self, i: usize, file: &FileConfig, ip: IpVersion) -> Checked<Option<TunSpec>> {
         let section = &file.node[i];
+        if section.host == HostKind::Simulated && !is_played(file) && file.emulation.is_some() {
+            return Ok(None);
+        }
         if section.host == HostKind::Simulated {
             let stray = [
                 ("netns", section.netns.is_some()),
@@ -32,27 +35,23 @@ impl Checker<'_> {
             let message = format!("`{key}` has no meaning for a simulated node");
             return self.fault(at!["node", i, key], message, Some("add `host = \"tun\"`"));
         }
-        let device = section.device.clone().unwrap_or_else(|| format!("anabranch{i}"));
         let legal = |name: &str, longest: usize| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             let bounded = !name.is_empty() && name.len() <= longest && name.chars().all(plain);
             bounded && !name.starts_with('-') && !matches!(name, "." | "..")
         };
-        let radio_device = section.radio_device.clone();
-        let names = [("device", Some(&device)), ("radio_device", radio_device.as_ref())];
-        for (key, name) in names.into_iter().filter_map(|(key, name)| Some((key, name?))) {
+        let devices = self.devices(i, section)?;
+        for (key, DeviceSpec { name, .. }) in &devices {
             if !legal(name, LONGEST_DEVICE) {
                 let message = format!(
                     "`{name}` is no name of a network device: 1 to {LONGEST_DEVICE} letters, digits, `-` (not \
                      first), `_` or `.`"
                 );
-                return self.fault(at!["node", i, key], message, None);
+                let hint = (*key == "interfaces").then_some("the device of an interface has its name");
+                return self.fault(at!["node", i, *key], message, hint);
             }
         }
-        if radio_device.as_ref() == Some(&device) {
-            let message = "both devices have one name";
-            return self.fault(at!["node", i, "radio_device"], message, Some("name them differently"));
-        }
+        let devices: Vec<_> = devices.into_iter().map(|(_, device)| device).collect();
         if let Some(name) = section.netns.as_deref().filter(|name| !legal(name, LONGEST_NETNS)) {
             let message = format!(
                 "`{name}` is no name of a network namespace: letters, digits, `-` (not first), \
@@ -73,7 +72,40 @@ impl Checker<'_> {
             return self.fault(at, message, Some("give every TUN end a `netns` of its own"));
         }
         let prefixes = self.prefixes(i, file, ip)?;
-        Ok(Some(TunSpec { device, radio_device, netns: section.netns.clone(), prefixes }))
+        Ok(Some(TunSpec { devices, netns: section.netns.clone(), prefixes }))
+    }
+
+    /// The devices of node `i`, each with the key that names it.
+    fn devices(&self, i: usize, section: &NodeSection) -> Checked<Vec<(&'static str, DeviceSpec)>> {
+        let spec = |name: &str, carries| DeviceSpec { name: name.to_owned(), carries };
+        let (device, radio_device) = (section.device.as_deref(), section.radio_device.as_deref());
+        if !section.interfaces.is_empty() {
+            let stray = [("device", device), ("radio_device", radio_device)];
+            if let Some((key, _)) = stray.into_iter().find(|(_, said)| said.is_some()) {
+                let message = format!("`{key}` has no meaning for a node with `interfaces`");
+                return self.fault(
+                    at!["node", i, key],
+                    message,
+                    Some("remove it: the device of an interface has its name"),
+                );
+            }
+            let numbered = section.interfaces.iter().enumerate();
+            return Ok(numbered
+                .map(|(j, name)| ("interfaces", spec(name, Carries::OfInterface(j))))
+                .collect());
+        }
+        let device = device.map_or_else(|| format!("anabranch{i}"), str::to_owned);
+        Ok(match radio_device {
+            None => vec![("device", spec(&device, Carries::All))],
+            Some(radio) if radio == device => {
+                let message = "both devices have one name";
+                return self.fault(at!["node", i, "radio_device"], message, Some("name them differently"));
+            }
+            Some(radio) => vec![
+                ("device", spec(&device, Carries::OfLinked)),
+                ("radio_device", spec(radio, Carries::OfUnlinked)),
+            ],
+        })
     }
 
     fn prefixes(&self, i: usize, file: &FileConfig, ip: IpVersion) -> Checked<Vec<Prefix>> {
@@ -125,8 +157,11 @@ impl Checker<'_> {
     /// Refuses a second TUN device that no packet would use.
     pub(super) fn radio_devices(&self, scenario: &Scenario) -> Checked<()> {
         for (i, node) in scenario.nodes.iter().enumerate() {
-            let second = node.tun.as_ref().is_some_and(|tun| tun.radio_device.is_some());
-            if second && (scenario.radio.is_none() || !scenario.has_link(NodeId(i as u32))) {
+            let second =
+                |tun: &TunSpec| tun.devices.iter().any(|device| device.carries == Carries::OfUnlinked);
+            if node.tun.as_ref().is_some_and(second)
+                && (scenario.radio.is_none() || !scenario.has_link(NodeId(i as u32)))
+            {
                 let message = "the node is not between links and a radio";
                 return self.fault(at!["node", i, "radio_device"], message, Some("remove it"));
             }
@@ -136,7 +171,7 @@ impl Checker<'_> {
 
     /// The commands of an emulation.
     pub(super) fn commands(&self, file: &FileConfig, nodes: &[NodeSpec]) -> Checked<Vec<CommandSpec>> {
-        let lines = file.emulation.iter().flat_map(|section| &section.run);
+        let lines = file.emulation.iter().filter(|_| is_played(file)).flat_map(|section| &section.run);
         let command = |(i, line): (usize, &String)| {
             let at = at!["emulation", "run", i];
             let Some((name, command)) = line.split_once(':') else {
@@ -172,12 +207,8 @@ impl Checker<'_> {
     }
 
     pub(super) fn emulation(&self, file: &mut FileConfig, nodes: &[NodeSpec]) -> Checked<EmulationSection> {
-        if nodes.iter().all(|node| node.tun.is_none()) {
-            let hint = "set `host = \"tun\"` on the nodes that the kernel plays";
-            return match file.emulation {
-                None => Ok(EmulationSection::default()),
-                Some(_) => self.fault(at!["emulation"], "no node is a TUN end", Some(hint)),
-            };
+        if !is_played(file) && file.emulation.is_none() {
+            return Ok(EmulationSection::default());
         }
         let section = file.emulation.get_or_insert_default().clone();
         if section.lag_limit.0.is_zero() {
@@ -191,8 +222,16 @@ impl Checker<'_> {
             return self.fault(at!["emulation", "congestion"], message, hint);
         }
         for (said, node) in file.node.iter_mut().zip(nodes) {
-            said.device = node.tun.as_ref().map(|tun| tun.device.clone());
+            // The devices of interfaces have their names.
+            let tun = node.tun.as_ref().filter(|_| said.interfaces.is_empty());
+            said.device = tun.map(|tun| tun.devices[0].name.clone());
         }
         Ok(section)
     }
+}
+
+/// Whether the kernel plays a node. If it plays none, the keys of emulation wait unused, so that
+/// `--set node.*.host=simulated` simulates the network of an emulation.
+fn is_played(file: &FileConfig) -> bool {
+    file.node.iter().any(|node| node.host == HostKind::Tun)
 }

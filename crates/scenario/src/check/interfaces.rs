@@ -1,20 +1,28 @@
 //! Checks nodes with several interfaces, and pools for their send buffers.
 //!
-//! Packets of a path keep to one route in both directions: the shortest route over cables that
-//! begins with the interface's link, unless a `[[route]]` for the interface says otherwise. Path
-//! numbers are unique in the scenario, so that the paths of two nodes never share a number.
+//! Packets of a path keep to one route in both directions: the shortest route that begins with the
+//! interface's link, or over the radio, unless a `[[route]]` for the interface says otherwise. Path
+//! numbers are unique in the scenario, so that the paths of two nodes never share a number. Two TUN
+//! ends have a path for each pair of their addresses.
 
 use std::collections::BTreeMap;
 
 use super::super::buffers::BuffersOptions;
+use super::super::emulation::Crossing;
 use super::super::file::{FileConfig, RouteSection};
 use super::super::source::Step;
 use super::super::units::quoted;
-use super::super::{Interface, LinkSpec, NodeKind, NodeSpec, Scenario, WaySpec, did_you_mean};
+use super::super::{Interface, LinkSpec, NodeKind, NodeSpec, Outlet, Scenario, WaySpec, did_you_mean};
 use super::{Checked, Checker, at};
 use anabranch_sim::apps::Interfaces;
 use anabranch_sim::packet::{LinkId, NodeId};
 use anabranch_sim::routing::{Edge, HOP, Metric, Routes};
+
+/// Name of the interface to the channel of `[radio]` or `[wifi]`.
+const RADIO: &str = "radio";
+/// Largest number of paths, which have a number of one byte.
+const MOST_PATHS: &str =
+    "a scenario has at most 255 paths: interfaces, and pairs of interfaces of two TUN ends";
 
 impl Checker<'_> {
     /// Resolves the pools of send buffers.
@@ -58,24 +66,102 @@ impl Checker<'_> {
                     let hint = Some("remove `[paths]` or `interfaces`");
                     return self.fault(at, "an interface has no meaning where nodes build paths", hint);
                 }
-                if !section.host.is_default() {
-                    return self.fault(at, "the kernel plays this node and chooses its interfaces", None);
-                }
-                let link = self.link_of(at, file, name)?;
-                let Some(link) =
-                    [link, reverse(link)].into_iter().find(|link| from(links, *link).index() == i)
-                else {
-                    let message = format!("the link `{name}` is none of `{}`", section.name);
-                    return self.fault(at, message, Some("a node's interfaces are links of its own"));
+                let outlet = if name == RADIO && !has_link(file, RADIO) {
+                    if file.radio.is_none() && file.wifi.is_none() {
+                        let hint = "add `[radio]`, or name a link";
+                        return self.fault(at, "the scenario has no radio", Some(hint));
+                    }
+                    Outlet::Radio
+                } else {
+                    let link = self.link_of(at, file, name)?;
+                    let own = [link, reverse(link)].into_iter().find(|link| from(links, *link).index() == i);
+                    let Some(link) = own else {
+                        let message = format!("the link `{name}` is none of `{}`", section.name);
+                        return self.fault(at, message, Some("a node's interfaces are links of its own"));
+                    };
+                    Outlet::Link(link)
                 };
                 if section.interfaces[..j].contains(name) {
                     return self.fault(at, format!("`{name}` is named twice"), None);
                 }
                 path = match path.checked_add(1) {
                     Some(path) => path,
-                    None => return self.fault(at, "a scenario has at most 255 interfaces", None),
+                    None => return self.fault(at, MOST_PATHS, None),
                 };
-                nodes[i].interfaces.push(Interface { path, link });
+                nodes[i].interfaces.push(Interface { path, outlet });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses the radio as the interface of a node that has none, or whose routes over the air are
+    /// not those of the whole run.
+    pub(super) fn radio_interfaces(&self, scenario: &Scenario) -> Checked<()> {
+        for (i, node) in scenario.nodes.iter().enumerate() {
+            let Some(j) = node.interfaces.iter().position(|own| own.outlet == Outlet::Radio) else {
+                continue;
+            };
+            let at = at!["node", i, "interfaces", j];
+            if !scenario.is_on_air(NodeId(i as u32)) {
+                let message = format!("`{}` is not on the radio", node.name);
+                return self.fault(at, message, Some("give it a `position`"));
+            }
+            if scenario.deployment.is_some() || !scenario.mobility.is_empty() || scenario.aodv.is_some() {
+                let message = "the radio is an interface only where its routes do not change";
+                let hint = "give all nodes fixed positions, and remove `[aodv]` and movements";
+                return self.fault(at, message, Some(hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a path for each pair of addresses of two TUN ends of which one has several.
+    pub(super) fn crossings(&self, scenario: &mut Scenario) -> Checked<()> {
+        let ends: Vec<NodeId> = (0..)
+            .map(NodeId)
+            .zip(&scenario.nodes)
+            .filter(|(_, node)| node.tun.is_some())
+            .map(|(id, _)| id)
+            .collect();
+        let mut number = scenario.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>();
+        let mut joined = vec![false; number + 1];
+        for (k, &from) in ends.iter().enumerate() {
+            for &to in &ends[k + 1..] {
+                let [ours, theirs] = [from, to].map(|end| outlets(scenario, end));
+                for (i, (own, leave)) in ours.iter().enumerate() {
+                    for (j, (other, arrive)) in theirs.iter().enumerate() {
+                        let path = match (*own, *other) {
+                            (0, 0) => continue,
+                            (path, 0) | (0, path) => path,
+                            _ => match u8::try_from(number + 1) {
+                                Ok(path) => path,
+                                Err(_) => {
+                                    return self.fault(
+                                        at!["node", to.index(), "interfaces"],
+                                        MOST_PATHS,
+                                        None,
+                                    );
+                                }
+                            },
+                        };
+                        let routes = routes_between(scenario, (from, *leave), (to, *arrive));
+                        let Ok(way) = walk(scenario, &routes, (from, None), to, path) else { continue };
+                        number += usize::from(*own != 0 && *other != 0);
+                        [own, other].into_iter().for_each(|own| joined[usize::from(*own)] = true);
+                        keep_to(scenario, way, (from, to), path);
+                        scenario.crossings.push(Crossing { ends: [(from, i), (to, j)], path });
+                    }
+                }
+            }
+        }
+        for end in ends.iter().filter(|_| ends.len() > 1) {
+            let own = &scenario.nodes[end.index()].interfaces;
+            if let Some(j) = own.iter().position(|own| !joined[usize::from(own.path)]) {
+                let name = self.interface_name(scenario, &own[j]);
+                let node = &scenario.nodes[end.index()].name;
+                let message = format!("no packet gets from `{node}` over `{name}` to another TUN end");
+                let hint = "add links or nodes that join them; hosts pass nothing on";
+                return self.fault(at!["node", end.index(), "interfaces", j], message, Some(hint));
             }
         }
         Ok(())
@@ -110,7 +196,7 @@ impl Checker<'_> {
     }
 
     fn interface_name<'f>(&self, scenario: &'f Scenario, interface: &Interface) -> &'f str {
-        self.link_name(scenario, interface.link)
+        interface.outlet.link().map_or(RADIO, |link| self.link_name(scenario, link))
     }
 
     /// Adds the routes for packets that keep to an interface: one for each path that begins at its
@@ -126,7 +212,9 @@ impl Checker<'_> {
         let place = at!["route", i, "interface"];
         let own = self.link_of(place, &scenario.resolved, name)?;
         let interfaces = scenario.nodes.iter().flat_map(|node| &node.interfaces);
-        let paths = interfaces.filter(|interface| [own, reverse(own)].contains(&interface.link));
+        let paths = interfaces.filter(|interface| {
+            interface.outlet.link().is_some_and(|link| [own, reverse(own)].contains(&link))
+        });
         let ways: Vec<WaySpec> =
             paths.map(|interface| WaySpec { at, to, path: interface.path, link }).collect();
         if ways.is_empty() {
@@ -180,49 +268,102 @@ impl Checker<'_> {
         scenario: &mut Scenario,
         (from, to): (NodeId, NodeId),
         interfaces: &Interfaces,
-        known: &mut BTreeMap<NodeId, Routes>,
+        known: &mut BTreeMap<u8, Routes>,
     ) -> Checked<()> {
         for path in interfaces.paths() {
             let own = scenario.nodes[from.index()].interfaces.iter().find(|own| own.path == *path);
-            let Some(first) = own.map(|own| own.link) else { continue };
-            let routes = known.entry(from).or_insert_with(|| cables_without(scenario, from));
-            let mut way = vec![first];
-            while let Some(at) = way.last().map(|last| scenario.links[last.index()].to).filter(|at| *at != to)
-            {
-                let said = scenario.ways.iter().find(|way| (way.at, way.to, way.path) == (at, to, *path));
-                let next = said.map(|way| way.link).or_else(|| routes.next(at, to));
-                match next.filter(|_| scenario.nodes[at.index()].kind != NodeKind::Host) {
-                    // A longer way than there are nodes has a loop.
-                    Some(next) if way.len() < scenario.nodes.len() => way.push(next),
-                    stuck => {
-                        let [from, to, at] =
-                            [from, to, at].map(|node| scenario.nodes[node.index()].name.as_str());
-                        let name = self.link_name(scenario, first);
-                        let message = format!("no packet gets from `{from}` over `{name}` to `{to}`");
-                        let hint = match stuck {
-                            Some(_) => format!("the `[[route]]`s for `{name}` lead in a circle"),
-                            None => format!(
-                                "it ends at `{at}`: hosts pass nothing on, and the way is one of links"
-                            ),
-                        };
-                        return self.fault(at!["transfer", i, "interfaces"], message, Some(&hint));
-                    }
-                }
-            }
-            let hops = way.into_iter().flat_map(|link| {
-                let LinkSpec { from: here, to: there, .. } = scenario.links[link.index()];
-                [(here, to, link), (there, from, reverse(link))]
-            });
-            let hops: Vec<WaySpec> =
-                hops.map(|(at, to, link)| WaySpec { at, to, path: *path, link }).collect();
-            for hop in hops {
-                let is_said = |way: &WaySpec| (way.at, way.to, way.path) == (hop.at, hop.to, hop.path);
-                if !scenario.ways.iter().any(is_said) {
-                    scenario.ways.push(hop);
+            let Some(own) = own.copied() else { continue };
+            let any = (to, None);
+            let routes =
+                known.entry(*path).or_insert_with(|| routes_between(scenario, (from, Some(own.outlet)), any));
+            match walk(scenario, routes, (from, own.outlet.link()), to, *path) {
+                Ok(way) => keep_to(scenario, way, (from, to), *path),
+                Err(stuck) => {
+                    let name = |node: NodeId| scenario.nodes[node.index()].name.as_str();
+                    let interface = self.interface_name(scenario, &own);
+                    let message =
+                        format!("no packet gets from `{}` over `{interface}` to `{}`", name(from), name(to));
+                    let hint = match stuck {
+                        Stuck::Circle => format!("the `[[route]]`s for `{interface}` lead in a circle"),
+                        Stuck::At(node) => format!("it ends at `{}`: hosts pass nothing on", name(node)),
+                    };
+                    return self.fault(at!["transfer", i, "interfaces"], message, Some(&hint));
                 }
             }
         }
         Ok(())
+    }
+}
+
+/// Why there is no route for an interface.
+enum Stuck {
+    /// No link leads on from this node.
+    At(NodeId),
+    /// The routes that were given lead in a circle.
+    Circle,
+}
+
+/// The links from `from` to `to`, over `first` if it is given.
+fn walk(
+    scenario: &Scenario,
+    routes: &Routes,
+    (from, first): (NodeId, Option<LinkId>),
+    to: NodeId,
+    path: u8,
+) -> Result<Vec<LinkId>, Stuck> {
+    let Some(first) = first.or_else(|| routes.next(from, to)) else { return Err(Stuck::At(from)) };
+    let mut way = vec![first];
+    while let Some(at) = way.last().map(|last| ends_of(scenario, *last).1).filter(|at| *at != to) {
+        let said = scenario.ways.iter().find(|way| (way.at, way.to, way.path) == (at, to, path));
+        let next = said.map(|way| way.link).or_else(|| routes.next(at, to));
+        match next.filter(|_| scenario.nodes[at.index()].kind != NodeKind::Host) {
+            // A longer way than there are nodes has a loop.
+            Some(next) if way.len() < scenario.nodes.len() => way.push(next),
+            Some(_) => return Err(Stuck::Circle),
+            None => return Err(Stuck::At(at)),
+        }
+    }
+    Ok(way)
+}
+
+/// Makes the packets of a path keep to these links from `from` to `to`, and back, except where
+/// other links were given.
+fn keep_to(scenario: &mut Scenario, way: Vec<LinkId>, (from, to): (NodeId, NodeId), path: u8) {
+    for link in way {
+        let (here, there) = ends_of(scenario, link);
+        let back = match scenario.is_wireless(link) {
+            false => Some(reverse(link)),
+            true => {
+                scenario.edges().find(|(_, from, to)| (*from, *to) == (there, here)).map(|(link, ..)| link)
+            }
+        };
+        for (at, to, link) in
+            [Some((here, to, link)), back.map(|back| (there, from, back))].into_iter().flatten()
+        {
+            if !scenario.ways.iter().any(|way| (way.at, way.to, way.path) == (at, to, path)) {
+                scenario.ways.push(WaySpec { at, to, path, link });
+            }
+        }
+    }
+}
+
+/// The paths and outlets of a TUN end by the index of the address; those without `interfaces` have
+/// one address, and any outlet.
+fn outlets(scenario: &Scenario, end: NodeId) -> Vec<(u8, Option<Outlet>)> {
+    match &*scenario.nodes[end.index()].interfaces {
+        [] => vec![(0, None)],
+        own => own.iter().map(|own| (own.path, Some(own.outlet))).collect(),
+    }
+}
+
+fn has_link(file: &FileConfig, name: &str) -> bool {
+    file.link.iter().any(|link| link.name.as_deref() == Some(name))
+}
+
+fn ends_of(scenario: &Scenario, link: LinkId) -> (NodeId, NodeId) {
+    match link.index().checked_sub(scenario.links.len()) {
+        None => (scenario.links[link.index()].from, scenario.links[link.index()].to),
+        Some(over_air) => scenario.radio.as_ref().expect("a link over the air needs a radio").links[over_air],
     }
 }
 
@@ -235,18 +376,31 @@ fn from(links: &[LinkSpec], link: LinkId) -> NodeId {
     links[link.index()].from
 }
 
-/// Shortest routes over cables that do not lead back through `from`.
-fn cables_without(scenario: &Scenario, from: NodeId) -> Routes {
-    let edges = scenario.links.iter().enumerate().map(|(k, link)| Edge {
-        link: LinkId(k as u32),
-        from: link.from,
-        to: link.to,
-        weight: match scenario.network.metric {
-            Metric::Hops => HOP,
-            Metric::Delay => link.config.delay.as_nanos(),
-        },
-    });
-    let edges: Vec<Edge> = edges.collect();
+/// Shortest routes that leave `from` by its outlet, do not lead back through it, and reach `to` by
+/// the outlet of `to`; any outlet if it is `None`.
+fn routes_between(
+    scenario: &Scenario,
+    (from, leave): (NodeId, Option<Outlet>),
+    (to, arrive): (NodeId, Option<Outlet>),
+) -> Routes {
+    let uses = |outlet: Option<Outlet>, link: LinkId| match outlet {
+        None => true,
+        Some(Outlet::Link(own)) => link == own,
+        Some(Outlet::Radio) => scenario.is_wireless(link),
+    };
+    let back = |link: LinkId| if scenario.is_wireless(link) { link } else { reverse(link) };
+    let lengths = scenario.links.iter().map(|link| link.config.delay.as_nanos());
+    let over_air = scenario.radio.iter().flat_map(|radio| &radio.lengths);
+    let lengths: Vec<u64> = match scenario.network.metric {
+        Metric::Hops => lengths.map(|_| HOP).chain(over_air.copied()).collect(),
+        Metric::Delay => lengths.chain(over_air.map(|_| 0)).collect(),
+    };
+    let edges = scenario.edges().zip(lengths);
+    let edges: Vec<Edge> = edges
+        .map(|((link, from, to), weight)| Edge { link, from, to, weight })
+        .filter(|edge| edge.from != from || uses(leave, edge.link))
+        .filter(|edge| edge.to != to || uses(arrive, back(edge.link)))
+        .collect();
     // Without the sender: a path that led through it again would use another interface.
     let forwards = |n: NodeId| n != from && scenario.nodes[n.index()].kind != NodeKind::Host;
     Routes::compute(scenario.nodes.len(), &edges, forwards)

@@ -396,7 +396,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
 }
 
 #[test]
-fn requests_paths_and_the_kernel_know_no_interfaces() {
+fn requests_and_paths_know_no_interfaces() {
     let set = "[[node]]\nname = \"g\"\nkind = \"gateway\"\n[[link]]\nfrom = \"g\"\nto = \"1\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
                [[transfer]]\nkind = \"set\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1 kB\"\n";
     for key in ["interfaces = [\"fast\"]", "port = 80", "tcp_receiver = \"default\"", "reads_for = \"1 s\""] {
@@ -408,15 +408,93 @@ fn requests_paths_and_the_kernel_know_no_interfaces() {
         );
     }
     let pool = "[buffers.b]\n";
-    for (set, message) in [
-        ("node.b.host=tun", "the kernel plays this node and has its own buffers"),
-        ("node.a.host=tun", "the kernel plays this node and chooses its interfaces"),
-    ] {
-        let error = two_ways(pool).set("node.b.buffers=b").set(set).scenario().expect_err(set);
-        assert!(error.to_string().contains(message), "{set}: {error}");
-    }
+    let played = two_ways(pool).set("node.b.buffers=b").set("node.b.host=tun");
+    let error = played.scenario().expect_err("buffers of the kernel");
+    assert!(error.to_string().contains("the kernel plays this node and has its own buffers"), "{error}");
     let air = "[radio]\nrange = 50\n[paths]\nroot = \"p\"\n[[node]]\nname = \"p\"\nkind = \"node\"\nposition = [0, 0]\n\
                [[node]]\nname = \"q\"\nkind = \"node\"\nposition = [40, 0]\n";
     let error = two_ways(air).scenario().expect_err("two kinds of paths");
     assert!(error.to_string().contains("no meaning where nodes build paths"), "{error}");
+}
+
+const EMULATED: &str = include_str!("../../../../scenarios/mptcp-emulated.toml");
+
+fn emulated() -> Source {
+    Source::new("mptcp-emulated.toml", EMULATED)
+}
+
+#[test]
+fn a_tun_end_has_a_device_and_an_address_for_each_interface() {
+    let two_ends = || two_ways("").set("node.*.host=tun").set("node.a.netns=a").set("node.b.netns=b");
+    let scenario = two_ends().set("node.b.interfaces=[\"last\"]").scenario().unwrap();
+    let [a, b] = ["a", "b"].map(|name| scenario.find_node(name).unwrap());
+    let names = |node: NodeId| {
+        let tun = scenario.nodes[node.index()].tun.as_ref().unwrap();
+        tun.devices.iter().map(|device| device.name.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!((names(a), names(b)), (vec!["fast", "slow"], vec!["last"]));
+    let addresses = [(a, 0), (b, 0), (a, 1)].map(|(node, index)| scenario.address(node, index).to_string());
+    assert_eq!(addresses, ["fd00::1", "fd00::2", "fd00::6"], "after those of five nodes");
+    assert_eq!(scenario.address_count(), 6);
+    // A pair of interfaces has a path of its own, and each path keeps to both interfaces.
+    let paths: Vec<_> = scenario.crossings.iter().map(|crossing| (crossing.ends, crossing.path)).collect();
+    assert_eq!(paths, [([(a, 0), (b, 0)], 4), ([(a, 1), (b, 0)], 5)]);
+    let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    let way = |path, to: NodeId| {
+        let ways = scenario.ways.iter().filter(move |way| (way.path, way.to) == (path, to));
+        ways.map(|way| scenario.links[way.link.index()].to).map(|at| names[at.index()]).collect::<Vec<_>>()
+    };
+    assert_eq!((way(4, b), way(4, a)), (vec!["1", "b"], vec!["a", "1"]));
+    assert_eq!((way(5, b), way(5, a)), (vec!["2", "1", "b"], vec!["a", "2", "1"]), "not by 3, past `last`");
+    // An end without interfaces has one address, and the path is that of the other's interface.
+    let scenario = two_ends().scenario().unwrap();
+    assert_eq!(scenario.crossings.iter().map(|crossing| crossing.path).collect::<Vec<_>>(), [1, 2]);
+    let again = Source::new("again.toml", scenario.to_toml()).scenario().unwrap();
+    assert_eq!(again, scenario);
+}
+
+#[test]
+fn the_radio_is_an_interface() {
+    let used = |transfer: &str| {
+        let set = [format!("transfer.{transfer}.count=1"), format!("transfer.{transfer}.bytes=10 kB")];
+        let source = set.into_iter().fold(emulated().set("node.*.host=simulated"), Source::set);
+        let metrics = run(&source);
+        assert_eq!(figure(&metrics, &format!("transfer.{transfer}.delivered_bytes")), 10_000.0);
+        let packets = |link: &str| figure(&metrics, &format!("link.{link}.packets"));
+        (packets("node>bs") > 0.0, packets("bs>node") > 0.0, figure(&metrics, "radio.relay1.frames") > 0.0)
+    };
+    assert_eq!(used("cellular"), (true, true, false));
+    assert_eq!(used("radio"), (false, false, true));
+    assert_eq!(used("fastest"), (true, true, true));
+}
+
+#[test]
+fn interfaces_that_cannot_be_emulated_are_refused_at_their_place() {
+    let set = |source: Source, set: &[&str]| set.iter().fold(source, |source, set| source.set(*set));
+    let tun = ["node.a.host=tun"];
+    for (source, message) in [
+        (set(two_ways(""), &["node.a.interfaces=[\"radio\"]"]), "the scenario has no radio"),
+        (
+            set(two_ways(""), &["node.a.host=tun", "node.a.device=x"]),
+            "`device` has no meaning for a node with `interfaces`",
+        ),
+        (
+            set(Source::new("x", TWO_WAYS.replace("slow", "slower than it is")), &tun),
+            "`slower than it is` is no name of a network device",
+        ),
+        (
+            set(emulated(), &["node.bs.kind=host"]),
+            "no packet gets from `node` over `cellular` to another TUN end",
+        ),
+        (
+            set(emulated(), &["link.cellular.name=radio", "node.node.interfaces=[\"radio\", \"core\"]"]),
+            "the link `core` is none of `node`",
+        ),
+    ] {
+        let error = source.scenario().expect_err(message).to_string();
+        assert!(error.contains(message), "{error}");
+    }
+    let alone = EMULATED.replacen("position = [300, 0]\n", "", 1);
+    let error = Source::new("x", alone).scenario().expect_err("no position").to_string();
+    assert!(error.contains("`node` is not on the radio"), "{error}");
 }

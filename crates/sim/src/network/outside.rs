@@ -18,7 +18,7 @@ impl Network {
     /// Sends a packet that was made outside from `src`. The caller reassembles fragments first. A
     /// packet for a node that does not exist is dropped and counted as one without a route.
     pub fn inject(&mut self, now: Instant, src: NodeId, packet: Injected) {
-        let Injected { dst, outer, hop_limit, traffic_class, whole } = packet;
+        let Injected { dst, path, outer, hop_limit, traffic_class, whole } = packet;
         let metrics = &mut self.relays[src.index()].metrics;
         if !self.graph.is_up(src) {
             metrics.down += 1;
@@ -26,7 +26,7 @@ impl Network {
         }
         metrics.sent += 1;
         let mut handle =
-            self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
+            self.make_packet(src, Ends { src, dst, path }, hop_limit, whole.wire_len(), whole.into());
         handle.ecn = Ecn::of(traffic_class);
         let packet = self.packets.get_mut(handle);
         packet.traffic_class = traffic_class;
