@@ -79,12 +79,12 @@ def sent() -> dict[str, int]:
     return {name: int(Path(counter.format(name)).read_text()) for name in INTERFACES}
 
 
-def quiet() -> None:
-    """Waits until nothing is sent any more, and the queues of the radio are empty."""
+def quiet(pause: float) -> None:
+    """Waits until nothing is sent for this time in seconds, so that the queues are empty."""
     before = {}
     while before != (now := sent()):
         before = now
-        time.sleep(3)
+        time.sleep(pause)
 
 
 @contextmanager
@@ -127,11 +127,13 @@ def multipath(scheduler: str, server: str, report: Path) -> Iterator[tuple[str, 
         process.wait()
 
 
-def send(server: str, addresses: dict[str, str], size: int, modes: list[str]) -> None:
+def send(
+    server: str, addresses: dict[str, str], size: int, modes: list[str], pause: float
+) -> None:
     """Runs the transfers one after the other."""
     data = random.Random(size).randbytes(size)
     for mode in modes:
-        quiet()
+        quiet(pause)
         to, extra = (server, PORT), {}
         if mode in addresses:
             connection = socket.socket(socket.AF_INET6)
@@ -165,14 +167,16 @@ def main() -> None:
         client.add_argument(f"--{name}", required=True, help="address of this interface")
     client.add_argument("--bytes", type=int, default=200_000)
     client.add_argument("--runs", type=int, default=1)
-    client.add_argument("--modes", nargs="+", default=[*INTERFACES, "kernel", "fastest", "predictive"])
+    client.add_argument("--pause", type=float, default=3, help="seconds of silence before each")
+    modes = [*INTERFACES, "kernel", "fastest", "predictive"]
+    client.add_argument("--modes", nargs="+", choices=modes, default=modes)
     arguments = parser.parse_args()
     if arguments.command == "serve":
         serve()
     else:
         addresses = {name: getattr(arguments, name) for name in INTERFACES}
         for _ in range(arguments.runs):
-            send(arguments.server, addresses, arguments.bytes, arguments.modes)
+            send(arguments.server, addresses, arguments.bytes, arguments.modes, arguments.pause)
 
 
 if __name__ == "__main__":

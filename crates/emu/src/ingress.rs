@@ -262,4 +262,36 @@ mod tests {
             assert!(matches!(packet.whole, Whole::Opaque(_)), "{:?}", packet.whole);
         }
     }
+
+    #[test]
+    fn packets_keep_to_the_path_between_two_addresses() {
+        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let (second, far) = (address("fd00::4"), address("fd00::3"));
+        let both = [((second, far), (NodeId(2), 7)), ((far, second), (NodeId(0), 7))];
+        let crossings = Crossings(both.into());
+        let ends = || vec![NodeId(0), NodeId(2)];
+        let mut segment = Vec::new();
+        let handle = |own, src: &str, dst: &str, segment: &mut Vec<u8>| {
+            segment.clear();
+            let content = anabranch_core::segment::Segment::default();
+            ip::emit_tcp(&udp(src, dst), &content, segment).expect("a legal packet");
+            let mut ingress = Ingress::new(IpVersion::V6, own, Hosts::default(), crossings.clone(), ends());
+            ingress.handle(Instant::ZERO, segment)
+        };
+        let (near, other) = ((NodeId(0), second), (NodeId(2), far));
+        for (own, src, dst, node, outer) in [
+            (near, "fd00::4", "fd00::3", NodeId(2), (Some(second), None)),
+            (other, "fd00::3", "fd00::4", NodeId(0), (None, Some(second))),
+        ] {
+            let Incoming::Datagram(packet) = handle(own, src, dst, &mut segment) else {
+                panic!("{src} {dst}")
+            };
+            assert_eq!((packet.dst, packet.path, (packet.outer.src, packet.outer.dst)), (node, 7, outer));
+            assert!(matches!(packet.whole, Whole::Opaque(_)), "{:?}", packet.whole);
+        }
+        // The address of another device; a simulated node, which would answer to another address.
+        for (src, dst) in [("fd00::1", "fd00::3"), ("fd00::4", "fd00::2")] {
+            assert_eq!(handle(near, src, dst, &mut segment), Incoming::Foreign, "{src} {dst}");
+        }
+    }
 }

@@ -462,3 +462,48 @@ fn a_namespace_made_anew_by_hand_stays() {
     assert_eq!(ends.iter().map(|netns| exists(netns)).collect::<Vec<_>>(), [true, false, false]);
     std::mem::forget(emulation);
 }
+
+#[test]
+fn an_end_has_a_device_for_each_interface() {
+    if skipped() || find_or_install("ping", "iputils-ping").is_none() {
+        return;
+    }
+    if !std::path::Path::new("/proc/sys/net/mptcp/enabled").exists() {
+        println!("SKIPPED: the kernel has no Multipath TCP");
+        return;
+    }
+    let text = include_str!("../../../../scenarios/mptcp-emulated.toml")
+        .replace("netns = \"dc\"", "netns = \"NAMES-d\"")
+        .replace("netns = \"node\"", "netns = \"NAMES-n\"");
+    let (folder, path, ends) = scenario("if", &text, &["d", "n"]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/mptcp_transfer.py");
+    let got = folder.path().join("got");
+    let commands = [
+        format!("dc: exec python3 {script} serve &"),
+        "node: for own in {node.cellular} {node.radio}; do ping -c 1 -W 5 -I $own {dc} || exit; done"
+            .to_owned(),
+        // The address of one interface does not leave by the other.
+        "node: ! ping -c 1 -W 1 -I cellular -I {node.radio} {dc}".to_owned(),
+        format!(
+            "node: exec python3 {script} send {{dc}} --cellular {{node.cellular}} --radio {{node.radio}} \
+             --bytes 6000 --modes cellular radio kernel --pause 0.3 > {}",
+            got.display()
+        ),
+    ];
+    let arguments: Vec<_> = commands.iter().flat_map(|command| ["--run", command.as_str()]).collect();
+    let (code, report, said) = ended(&path, &ends, &arguments);
+    assert_eq!(code, Some(0), "{said}");
+    let devices = report["ends"].as_array().expect("a list");
+    let device = |i: usize| (devices[i]["device"].as_str(), devices[i]["address"].as_str());
+    assert_eq!(device(1), (Some("cellular"), Some("fd00::2")), "{report}");
+    assert_eq!(device(2), (Some("radio"), Some("fd00::6")), "{report}");
+    assert_eq!(devices[1]["traffic"]["foreign"], 1, "{report}");
+    let lines = std::fs::read_to_string(got).expect("the results");
+    let shares: Vec<[f64; 2]> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("an object"))
+        .map(|result| ["cellular", "radio"].map(|name| result["share"][name].as_f64().expect("a share")))
+        .collect();
+    assert_eq!(shares[..2], [[1.0, 0.0], [0.0, 1.0]], "plain TCP keeps to the interface of its address");
+    assert!(shares[2].iter().all(|share| *share > 0.0), "the kernel opens two subflows: {lines}");
+}
