@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,8 +43,19 @@ def exactly(connection: socket.socket, count: int) -> bytes:
     return b"".join(parts)
 
 
+def answer(connection: socket.socket) -> None:
+    """Receives the bytes of a connection and answers."""
+    with connection:
+        try:
+            (length,) = LENGTH.unpack(exactly(connection, LENGTH.size))
+            connection.sendall(hashlib.sha256(exactly(connection, length)).digest())
+            connection.recv(1)
+        except OSError as error:
+            print(f"serve: {error}", flush=True)
+
+
 def serve() -> None:
-    """Answers one connection after the other."""
+    """Answers connections, each in a thread: the peer of an earlier one may have gone silently."""
     subprocess.run("ip mptcp limits set subflows 8 add_addr_accepted 8".split(), check=True)
     listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, IPPROTO_MPTCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,13 +63,7 @@ def serve() -> None:
     listener.listen()
     while True:
         connection, _ = listener.accept()
-        with connection:
-            try:
-                (length,) = LENGTH.unpack(exactly(connection, LENGTH.size))
-                connection.sendall(hashlib.sha256(exactly(connection, length)).digest())
-                connection.recv(1)
-            except OSError as error:
-                print(f"serve: {error}", flush=True)
+        threading.Thread(target=answer, args=[connection], daemon=True).start()
 
 
 def transfer(connection: socket.socket, to: tuple[str, int], data: bytes) -> float:
