@@ -218,8 +218,8 @@ impl End {
         let mtu = mtu(scenario, self.node, &self.side);
         let nodes = scenario.address_count() as u32;
         let address = self.address;
-        // The device of links has the prefix of all nodes, a second one the routes to its nodes. Those
-        // of interfaces have routes to all nodes.
+        // The device of links has the prefix of all nodes, a second one the routes to its nodes.
+        // Those of interfaces have routes to all nodes.
         let second = matches!(self.side, Side::Some(_)) && !self.side.has(self.node);
         let whole = if address.is_ipv6() { 128 } else { 32 };
         let prefix = prefix_len(scenario.network.ip, nodes);
