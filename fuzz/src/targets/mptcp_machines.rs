@@ -7,6 +7,7 @@ mod pair;
 use anabranch_core::mptcp::{Config, Reinjection, SchedulerKind};
 use anabranch_core::segment::{DataSeqNumber, Key};
 use anabranch_core::tcp::{self, DsnWidth};
+use anabranch_core::time::Duration;
 use anabranch_packetdrill::secrets;
 use arbitrary::{Result, Unstructured};
 
@@ -52,6 +53,7 @@ fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             Reinjection::OnTimeout,
             Reinjection::Opportunistic,
         ])?,
+        silence: *octets.choose(&[None, Some(Duration::ZERO), Some(Duration::from_millis(50))])?,
         dsn_width: *octets.choose(&[DsnWidth::Four, DsnWidth::Eight])?,
         max_subflows: *octets.choose(&[1, 2, 8])?,
         checksums: octets.arbitrary()?,
