@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::zeroed;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
@@ -89,16 +89,20 @@ pub(crate) fn receive(
             message = libc::CMSG_NXTHDR(&raw const head, message);
         }
     }
-    let (ip, port) = match c_int::from(name.sin6_family) {
-        libc::AF_INET6 => (IpAddr::from(name.sin6_addr.s6_addr), name.sin6_port),
+    let source = match c_int::from(name.sin6_family) {
+        libc::AF_INET6 => {
+            let (ip, port) = (name.sin6_addr.s6_addr.into(), u16::from_be(name.sin6_port));
+            SocketAddrV6::new(ip, port, name.sin6_flowinfo, name.sin6_scope_id).into()
+        }
         _ => {
             // SAFETY: the socket has one of two families, and both structures are plain integers;
             // the other one is shorter.
             let name = unsafe { ptr::from_ref(&name).cast::<libc::sockaddr_in>().read() };
-            (IpAddr::from(name.sin_addr.s_addr.to_ne_bytes()), name.sin_port)
+            let ip = Ipv4Addr::from(name.sin_addr.s_addr.to_ne_bytes());
+            SocketAddrV4::new(ip, u16::from_be(name.sin_port)).into()
         }
     };
-    Ok((len, SocketAddr::new(ip, u16::from_be(port)), arrived))
+    Ok((len, source, arrived))
 }
 
 /// Level and name of the option by which the kernel notes when datagrams arrive (socket(7)).
@@ -115,3 +119,48 @@ pub(crate) const SIOCINQ: c_ulong = libc::FIONREAD as c_ulong;
 pub(crate) const SIOCOUTQ: c_ulong = libc::TIOCOUTQ as c_ulong;
 /// Number of unsent bytes in the send queue (linux/sockios.h).
 pub(crate) const SIOCOUTQNSD: c_ulong = 0x894b;
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use anabranch_testkit::netns::{self, Broom, ip, name, within};
+
+    use super::*;
+
+    /// As [`UdpSocket::recv_from`], whose source names the interface of a link-local address.
+    #[test]
+    fn the_source_of_a_datagram_can_be_answered() {
+        if netns::skipped() {
+            return;
+        }
+        let netns = name("os");
+        let _broom = Broom::new([&netns]);
+        ip(&["netns", "add", &netns]);
+        ip(&["-n", &netns, "link", "set", "dev", "lo", "up"]);
+        ip(&["-n", &netns, "address", "add", "fe80::1/64", "dev", "lo", "nodad"]);
+        within(&netns, || {
+            let link_local =
+                SocketAddr::from(SocketAddrV6::new("fe80::1".parse().expect("an address"), 0, 0, 1));
+            let any = |text: &str| text.parse::<SocketAddr>().expect("an address");
+            for (listen, from) in [
+                (link_local, link_local),
+                (any("[::]:0"), any("127.0.0.1:0")),
+                (any("0.0.0.0:0"), any("127.0.0.1:0")),
+            ] {
+                let sink = UdpSocket::bind(listen).expect("a socket");
+                write_int(sink.as_fd(), ARRIVALS, 1).expect("Linux has it");
+                let sender = UdpSocket::bind(from).expect("a socket");
+                let to = SocketAddr::new(from.ip(), sink.local_addr().expect("it is bound").port());
+                let to = if from == link_local { sink.local_addr().expect("it is bound") } else { to };
+                let mut buffer = [0; 10];
+                sender.send_to(b"one", to).expect("it is sent");
+                let (len, source, arrived) = receive(sink.as_fd(), &mut buffer).expect("it is here");
+                assert_eq!((&buffer[..len], arrived.is_some()), (&b"one"[..], true));
+                sender.send_to(b"two", to).expect("it is sent");
+                assert_eq!(sink.recv_from(&mut buffer).expect("it is here"), (3, source));
+            }
+        });
+    }
+}

@@ -200,7 +200,7 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     options.config.tcp.congestion = arguments.congestion.into();
     let runtime = service::runtime()?;
     let outcome = LocalSet::new().block_on(&runtime, serve(&arguments, services, options));
-    // A report that nobody reads must not hold back the end.
+    // A report that is not read must not hold back the end.
     runtime.shutdown_background();
     outcome
 }

@@ -573,7 +573,7 @@ fn peers_leave_room_for_the_connections_of_this_host() {
     assert_eq!((world.accepted.len(), world.hosts[1].accepted.1), (2, 2));
 }
 
-/// Whoever has seen a token can make subflows and reset them, without a proof.
+/// A host that has seen a token can make subflows and reset them, without a proof.
 #[test]
 fn joins_without_proof_use_up_no_places() {
     let mut world = World::new(1, &[10], SchedulerKind::FastestRtt);
