@@ -1,7 +1,7 @@
 //! The live report: what each path carries, as JSON, as lines for a person, and as metrics.
 //!
-//! The thread of the engine never waits for a reader of the report: a pager that is not scrolled, or
-//! a terminal that is stopped, would stop all connections.
+//! The thread of the engine never waits for a reader of the report: a pager that is not scrolled,
+//! or a terminal that is stopped, would stop all connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

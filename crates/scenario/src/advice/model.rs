@@ -133,8 +133,8 @@ pub fn answer(ip: u8, gateways: usize) -> u32 {
     5 + row * gateways as u32
 }
 
-/// The amount of data that predictive and adaptive striping risk before they have measured: two wired
-/// segments on the first session, one on every other session.
+/// The amount of data that predictive and adaptive striping risk before they have measured: two
+/// wired segments on the first session, one on every other session.
 pub fn probing(striping: StripingPolicy, wired_mss: u16) -> Option<Probing> {
     let segment = u64::from(wired_mss);
     match striping {

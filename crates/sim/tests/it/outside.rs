@@ -55,7 +55,14 @@ fn payload(packet: &Packet) -> String {
 }
 
 fn packet(dst: NodeId, hop_limit: u8, whole: Whole) -> Injected {
-    Injected { dst, path: 0, outer: Outer::default(), hop_limit, traffic_class: DSCP | Ecn::Ect0 as u8, whole }
+    Injected {
+        dst,
+        path: 0,
+        outer: Outer::default(),
+        hop_limit,
+        traffic_class: DSCP | Ecn::Ect0 as u8,
+        whole,
+    }
 }
 
 #[test]

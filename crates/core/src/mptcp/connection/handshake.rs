@@ -532,6 +532,6 @@ const ECHO_TIME: Duration = Duration::from_secs(1);
 const MAX_ANNOUNCEMENTS: u32 = 4;
 /// Largest number of simultaneous subflows.
 const MAX_SUBFLOWS: u8 = 8;
-/// Number of subflows, closed ones included, beyond which places are used again: a host that has seen a
-/// token can make and reset subflows without end.
+/// Number of subflows, closed ones included, beyond which places are used again: a host that has
+/// seen a token can make and reset subflows without end.
 const PLACES: usize = 64;
