@@ -2,7 +2,7 @@
 //! socket and a connection of the stack.
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, UdpSocket};
+use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -119,17 +119,11 @@ async fn open(engine: &Rc<Engine>, target: &Target, guarded: bool) -> Result<Str
     timeout(OPENING, connecting).await.unwrap_or(Err(Reply::HostUnreachable))
 }
 
-/// Whether an address is one of this host: the kernel would send to it from itself.
+/// Whether an address is one of this host, which a socket can have. Without a free descriptor it
+/// may be. With `net.ipv4.ip_nonlocal_bind` all are.
 fn is_own(address: SocketAddr) -> bool {
-    let from: IpAddr =
-        if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let source = || {
-        // Connecting a datagram socket sends nothing.
-        let socket = UdpSocket::bind((from, 0))?;
-        socket.connect(address)?;
-        socket.local_addr()
-    };
-    source().is_ok_and(|source| source.ip() == address.ip())
+    let bound = UdpSocket::bind((address.ip(), 0));
+    !bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 fn reply_to(error: OpenError) -> Reply {

@@ -371,13 +371,15 @@ fn what_cannot_be_used_and_what_must_not_be_reached() {
     let mut own = Kept(inside(&hosts.client, &own).stdout(Stdio::piped()).spawn().expect("python3 runs"));
     own.0.stdout.as_mut().expect("it is piped").read_exact(&mut [0; 6]).expect("it says so");
     let reached = |url: &str| hosts.curl(&["--socks5-hostname", SOCKS, url]) == hosts.file;
+    ip(&["-n", &hosts.client, "address", "add", "10.9.1.5/24", "dev", "c1"]);
     for (options, itself) in [(&["--socks", SOCKS][..], true), (&["--socks", SOCKS, "--allow-remote"], false)]
     {
         let daemon = hosts.start(&hosts.client, options);
         let warnings = daemon.preface.iter().filter(|line| line.contains("odd~name")).count();
         assert_eq!(warnings, 1, "{:?}", daemon.preface);
         assert!(reached("http://10.9.1.2:8000/"));
-        for url in ["http://10.9.1.1:8001/", "http://[fd09:2::1]:8001/"] {
+        // The last is a secondary address, whose packets have another source.
+        for url in ["http://10.9.1.1:8001/", "http://[fd09:2::1]:8001/", "http://10.9.1.5:8001/"] {
             assert_eq!(reached(url), itself, "{options:?} {url}");
         }
         let report = ended(daemon);
