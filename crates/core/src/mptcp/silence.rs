@@ -6,8 +6,8 @@
 //! so the limit is that of a round trip rather than that of a time-out.
 //!
 //! Losses do not count as silence, since selective acknowledgements answer the data that follows
-//! them. A subflow that answers after all, without a retransmission, waits up to two round trips
-//! the next time: paths whose delay jumps do not fill the others with copies.
+//! them. A subflow that answers after all, without a retransmission, may be silent for two round
+//! trips the next time: paths whose delay jumps do not fill the others with copies.
 
 use crate::tcp;
 use crate::time::{Duration, Instant};
@@ -21,9 +21,8 @@ pub(crate) struct Silence {
     broken: Option<u64>,
     /// What the peer has acknowledged, cumulatively and selectively.
     heard: (u64, u32),
-    /// Times that the limit is doubled, and until when.
-    patience: u32,
-    until: Instant,
+    /// Until when the limit is at least two round trips.
+    patient_until: Instant,
 }
 
 impl Silence {
@@ -42,8 +41,7 @@ impl Silence {
         self.since = (tcp.in_flight > 0).then_some(now);
         let Some(retransmissions) = self.broken.take() else { return false };
         if retransmissions == tcp.retransmissions {
-            self.patience = (self.patience_at(now) + 1).min(MOST_PATIENCE);
-            self.until = now + MEMORY;
+            self.patient_until = now + MEMORY;
         }
         true
     }
@@ -62,20 +60,15 @@ impl Silence {
         }
         let limit = srtt + (tcp.rttvar * 4).max(srtt / 4).max(least);
         // The probe of TCP is due after two round trips, and shows that this is no false alarm.
-        let most = limit.max(srtt * 2);
-        Some(since + (limit * (1 << self.patience_at(since))).min(most))
+        let patience = if since < self.patient_until { srtt * 2 } else { Duration::ZERO };
+        Some(since + limit.max(patience))
     }
 
     /// Notes that the limit is reached.
     pub(crate) fn give_up(&mut self, tcp: &tcp::Info) {
         self.broken = Some(tcp.retransmissions);
     }
-
-    fn patience_at(&self, now: Instant) -> u32 {
-        if now < self.until { self.patience } else { 0 }
-    }
 }
 
-const MOST_PATIENCE: u32 = 3;
 /// How long a silence that was none is remembered.
 const MEMORY: Duration = Duration::from_secs(10);

@@ -220,7 +220,7 @@ impl Estimate {
         self.fold_latency(now.saturating_since(stamp.written));
         let writing = stamp.written.saturating_since(stamp.delivered_written);
         let span = now.saturating_since(stamp.delivered_at).max(writing).max(Duration::from_micros(1));
-        let sample = saturating_ratio(self.delivered - stamp.delivered, 1_000_000_000, span.as_nanos());
+        let sample = rate_of(self.delivered - stamp.delivered, span);
         self.fold_rate(sample, stamp.limited);
         self.peak.acknowledged(self.delivered, stamp.delivered, sample);
         self.startup.acknowledged(
@@ -261,6 +261,11 @@ impl Estimate {
 /// Number of bytes that a rate in bytes per second carries in `span`.
 pub(super) fn octets_in(rate: u64, span: Duration) -> u64 {
     saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
+}
+
+/// Rate in bytes per second of `octets` in `span`.
+pub(super) fn rate_of(octets: u64, span: Duration) -> u64 {
+    saturating_ratio(octets, 1_000_000_000, span.as_nanos())
 }
 
 /// Time for `octets` at a rate in bytes per second.

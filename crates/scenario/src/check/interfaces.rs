@@ -133,16 +133,9 @@ impl Checker<'_> {
                         let path = match (*own, *other) {
                             (0, 0) => continue,
                             (path, 0) | (0, path) => path,
-                            _ => match u8::try_from(number + 1) {
-                                Ok(path) => path,
-                                Err(_) => {
-                                    return self.fault(
-                                        at!["node", to.index(), "interfaces"],
-                                        MOST_PATHS,
-                                        None,
-                                    );
-                                }
-                            },
+                            _ => u8::try_from(number + 1).or_else(|_| {
+                                self.fault(at!["node", to.index(), "interfaces"], MOST_PATHS, None)
+                            })?,
                         };
                         let routes = routes_between(scenario, (from, *leave), (to, *arrive));
                         let Ok(way) = walk(scenario, &routes, (from, None), to, path) else { continue };

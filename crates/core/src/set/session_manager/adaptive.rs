@@ -9,8 +9,9 @@
 
 use super::Sender;
 use super::turns::{self, Turns};
+use crate::set::path::rate_of;
 use crate::set::striping::StripingPolicy;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 
 /// Number of bytes delivered in one measurement.
 const SPAN: u64 = 16 * turns::CHUNK;
@@ -81,11 +82,6 @@ impl Adaptive {
     }
 }
 
-/// Bytes per second.
-fn rate_of(bytes: u64, time: Duration) -> u64 {
-    bytes.saturating_mul(1_000_000_000) / time.as_nanos().max(1)
-}
-
 impl Sender {
     /// The policy by which chunks are assigned now.
     pub(super) fn policy(&self) -> StripingPolicy {
@@ -117,6 +113,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Duration;
 
     /// Delivers chunks of [`turns::CHUNK`] at this rate in bytes per second until the policy
     /// changes. Returns their number, or `None` if none of a hundred spans changed it.

@@ -31,7 +31,10 @@ impl Sender {
         self.pass_over_unopened(now);
         match self.policy() {
             StripingPolicy::Turns => self.take_turns(now),
-            _ => self.hand_out(now),
+            StripingPolicy::Window
+            | StripingPolicy::Predictive
+            | StripingPolicy::Adaptive
+            | StripingPolicy::Custom(_) => self.hand_out(now),
         }
         if self.unassigned.is_empty() && self.config.open == OpenWhen::Staggered && !self.waiting.is_empty() {
             self.call_next(now);
@@ -135,8 +138,7 @@ impl Sender {
         let fastest = established.min().map(|(_, i)| i);
         let all_given = self.unassigned.is_empty();
         let policy = self.policy();
-        let predictive = matches!(policy, StripingPolicy::Predictive);
-        let leader = if predictive { self.clear_leader(now) } else { None };
+        let leader = if policy == StripingPolicy::Predictive { self.clear_leader(now) } else { None };
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
