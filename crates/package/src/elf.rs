@@ -12,8 +12,8 @@ use crate::manifest::Entry;
 /// program runs with any glibc that has the newest of them.
 fn glibc(program: &[u8]) -> Option<(u32, u32)> {
     const MARK: &[u8] = b"GLIBC_";
-    let found = program.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK);
-    found.filter_map(|(at, _)| version(&program[at + MARK.len()..])).max()
+    let found = memchr::memmem::find_iter(program, MARK);
+    found.filter_map(|at| version(&program[at + MARK.len()..])).max()
 }
 
 /// The newest version of glibc that any of the files names.
