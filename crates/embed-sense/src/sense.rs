@@ -180,6 +180,9 @@ impl<P: Proof> Sense<P> {
         let Some(message) = self.sender.poll_transmit(now) else { return false };
         self.message.clear();
         encode(&message, &mut self.message);
+        if message.asks() {
+            self.initiator.await_answer(at);
+        }
         self.initiator.seal(at, &self.message, out).is_ok()
     }
 

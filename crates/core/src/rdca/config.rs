@@ -119,6 +119,10 @@ pub struct SenderConfig {
     /// costs 0.2 % of control load. It bounds the uncertainty after a restart, measures the
     /// round-trip time again, and detects a sink that no longer exists.
     pub confirm_every: Option<u32>,
+    /// Time without a message of the sink after which a packet asks for a confirmation. It bounds
+    /// the time after which a slow sender detects a sink that no longer exists. `None` by default
+    /// and in the paper.
+    pub confirm_after: Option<Duration>,
     /// Idle time of the application after which the sender asks whether all packets have arrived:
     /// the sink cannot detect the loss of the last packet (erratum H12). 1 s is longer than a pause
     /// of a steady stream.
@@ -392,6 +396,8 @@ impl SenderConfig {
             restart: Restart::Resend,
             request_tries: u8::MAX,
             probe_tries: u8::MAX,
+            // Half a minute is a small part of the time for which a queue of 1024 packets lasts.
+            confirm_after: Some(Duration::from_secs(30)),
             // A link that returns is noticed within this time.
             longest_wait: Duration::from_secs(2),
             // The session has just proved that the sink answers.
@@ -445,6 +451,7 @@ impl SenderConfig {
             retention: Retention::CORRECTED,
             release: Release::Presumed,
             confirm_every: Some(512),
+            confirm_after: None,
             tail_after: Duration::from_secs(1),
             least_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(8),

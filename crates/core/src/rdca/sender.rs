@@ -216,6 +216,8 @@ pub struct Sender {
     /// Packets sent since the application last limited the sender.
     since_idle: u32,
     since_confirm: u32,
+    /// When the last message of the sink came.
+    heard: Instant,
     /// Packets sent since the last reported loss.
     since_loss: u16,
     /// Number of further packets that carry the measured round-trip time.
@@ -252,6 +254,7 @@ impl Sender {
             polled: Instant::ZERO,
             since_idle: 0,
             since_confirm: 0,
+            heard: Instant::ZERO,
             since_loss: u16::MAX,
             tell_rtt: 0,
             hearing: Hearing::Silent,

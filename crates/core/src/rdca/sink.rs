@@ -139,6 +139,11 @@ impl Sink {
                 let placed = stream.handle_data(now, &self.config, &mut self.pool, &mut self.crowd, data);
                 self.count(placed);
                 self.deliver(now, slot, matches!(placed, Placed::Next).then_some(data));
+                if let Some(Peer { stream: Some(stream), .. }) = &mut self.peers[slot]
+                    && (data.confirm || data.last)
+                {
+                    stream.confirm(now);
+                }
             }
             Message::Probe(probe) => {
                 stream.handle_probe(now, &mut self.pool, probe);
@@ -432,7 +437,7 @@ impl Sink {
         if stream.is_complete() && !stream.ended {
             let gone = stream.pieces.give_up(pool, stream.packets.next());
             events.extend(gone.map(|range| SinkEvent::Gone { peer, range }));
-            stream.owes.confirm = true;
+            stream.confirm(now);
             self.end(slot, StreamEnd::Complete);
         }
     }
@@ -466,7 +471,7 @@ impl Sink {
 
     /// Called after every change of a sender: it may have a message to send or a new deadline.
     fn attend(&mut self, now: Instant, slot: usize) {
-        if self.peers[slot].as_ref().is_some_and(|peer| peer.wants_to_speak(now, &self.pool)) {
+        if self.peers[slot].as_ref().is_some_and(|peer| peer.wants_to_speak(now, &self.config, &self.pool)) {
             self.talk(slot);
         }
         self.set_deadline(slot);
@@ -483,9 +488,9 @@ impl Sink {
 
     fn set_deadline(&mut self, slot: usize) {
         let Some(peer) = &self.peers[slot] else { return };
-        let gap = peer.stream.as_ref().and_then(|stream| stream.packets.due(&self.pool));
         let expires = peer.expires(&self.config);
-        self.deadlines.set(slot, Some(gap.map_or(expires, |gap| gap.min(expires))));
+        let due = peer.due(&self.config, &self.pool).map_or(expires, |at| at.min(expires));
+        self.deadlines.set(slot, Some(due));
     }
 
     fn refuse(&mut self, peer: PeerId, reason: RefuseReason, answers: u32) {

@@ -24,7 +24,7 @@ pub(super) struct Stream {
     pub pieces: Pieces,
     /// The owner has stored all packets before this one.
     stored: Seq,
-    /// One past the last packet whose confirmation the sender awaits; at most `stored` if none.
+    /// One past the last packet whose confirmation the sender awaits, if it awaits one.
     awaited: Seq,
     /// Number after the last packet, once the sender has announced it.
     end: Option<Seq>,
@@ -75,8 +75,9 @@ pub(super) struct Common {
 pub(super) struct Owes {
     /// An explicit congestion notification.
     pub congestion: bool,
-    /// A confirmation, in answer to a packet or a probe that requests one.
-    pub confirm: bool,
+    /// A confirmation, in answer to a packet or a probe that requests one: at this time, or when
+    /// the awaited packets are stored.
+    pub confirm: Option<Instant>,
 }
 
 impl Stream {
@@ -120,7 +121,6 @@ impl Stream {
     ) -> Placed {
         let beyond = self.end.is_some_and(|end| !data.seq.lt(end));
         if self.ended || beyond {
-            self.owes.confirm |= data.confirm || data.last;
             return Placed::Known;
         }
         if let Some(rtt) = data.rtt {
@@ -137,7 +137,6 @@ impl Stream {
         if data.last && self.packets.end().le(data.seq + 1) {
             self.end = Some(data.seq + 1);
         }
-        self.owes.confirm |= data.confirm || data.last;
         match placed {
             // The network may have duplicated the packet, so its time stamp gives no valid sample.
             Placed::Known => {}
@@ -260,7 +259,27 @@ impl Stream {
         // A sender that probes has waited long enough that no packet is merely overtaken. Either
         // the answer was lost, or packets are missing and are requested at once.
         self.packets.hurry(pool, now);
-        self.owes.confirm |= self.packets.is_whole();
+        if self.packets.is_whole() {
+            self.owe(now);
+        }
+    }
+
+    /// Answers a request for a confirmation of what is delivered now, once it is stored: one
+    /// message suffices if that is soon.
+    pub(super) fn confirm(&mut self, now: Instant) {
+        self.owe(now + STORED);
+    }
+
+    fn owe(&mut self, at: Instant) {
+        self.owes.confirm = Some(self.owes.confirm.map_or(at, |before| before.min(at)));
+        self.awaited = self.delivered();
+    }
+
+    /// When the owed confirmation is due.
+    pub(super) fn confirms(&self, config: &SinkConfig) -> Option<Instant> {
+        let at = self.owes.confirm?;
+        let is_stored = config.confirmation == Confirmation::Delivered || self.awaited.le(self.stored);
+        Some(if is_stored { Instant::ZERO } else { at })
     }
 
     /// Handles packets that the sender no longer has; see [`Reorder::give_up`].
@@ -284,12 +303,9 @@ impl Stream {
         self.pieces.begun().unwrap_or(self.packets.next())
     }
 
-    /// Notes that the owner has stored all packets before `next`. A sender that has asked for a
-    /// confirmation of them meanwhile is told now.
+    /// Notes that the owner has stored all packets before `next`.
     pub(super) fn store(&mut self, next: Seq) {
-        let was_awaited = self.stored.lt(self.awaited);
         self.stored = self.stored.max(next.min(self.delivered()));
-        self.owes.confirm |= was_awaited && self.awaited.le(self.stored);
     }
 
     /// How long a SNACK waits for overtaken packets (section 3.4) and for further gaps.
@@ -314,8 +330,9 @@ impl Stream {
             let part = WHOLE - self.lost.min(WHOLE / 3);
             (u64::from(interval) * u64::from(part) / u64::from(WHOLE)) as u32
         };
-        if self.owes.confirm && next != delivered {
-            self.awaited = delivered;
+        if self.owes.confirm.is_some() {
+            // What is not stored yet is confirmed when it is.
+            self.owes.confirm = next.lt(self.awaited).then_some(Instant::FAR_FUTURE);
         }
         Report {
             stream: self.id,
@@ -401,6 +418,9 @@ const WHOLE: u16 = 1 << 15;
 const MOST_MISSED: u32 = 4;
 /// Receive intervals over which gaps are collected into one SNACK: a third of the default queue.
 const COLLECTED: u64 = 8;
+/// How long a packet's request for a confirmation waits for the owner to store the packet: half of
+/// the least time after which a sender repeats the request.
+const STORED: Duration = Duration::from_millis(100);
 /// A shorter queueing delay is never reported as a delay.
 const LEAST_DELAYED: Duration = Duration::from_millis(1);
 /// Lower limit of the time between two SNACKs, so that wrong clocks cannot cause a loop.

@@ -108,11 +108,11 @@ fn memory_is_what_the_documentation_says() {
         return;
     }
     let queue = usize::from(Config::default().sender.queue_packets) * (Sender::PER_PACKET + 300);
-    assert!(size_of::<Sender>() <= 664, "{}", size_of::<Sender>());
+    assert!(size_of::<Sender>() <= 688, "{}", size_of::<Sender>());
     assert!(size_of::<Sender>() + 8 * 24 + queue < 10_000, "{}", size_of::<Sender>() + queue);
     assert_eq!((Sender::PER_PACKET, Sink::PER_HELD), (48, 64));
     let per_sender = Sink::PER_SENDER;
-    assert!(per_sender <= 544, "{per_sender}");
+    assert!(per_sender <= 576, "{per_sender}");
 }
 
 #[test]
@@ -1047,6 +1047,51 @@ fn what_is_not_stored_is_not_confirmed_and_comes_again_after_a_restart() {
     exchange(&mut sender, &mut sink, now);
     let closed = events(&mut sender).pop();
     assert!(matches!(closed, Some(SenderEvent::Closed { outcome: Outcome::Complete, .. })), "{closed:?}");
+}
+
+/// A request for a confirmation waits for the owner to store the packet, so that one message
+/// answers it; but not for long, since the sender would repeat the request.
+#[test]
+fn one_confirmation_answers_a_request_whose_packets_are_stored_soon() {
+    let config = SinkConfig { confirmation: Confirmation::Stored, ..SinkConfig::default() };
+    for (stored_after, confirms) in [(5, 1), (150, 2)] {
+        let mut sender = Sender::new(SenderConfig::default(), Incarnation(9), Seq(0));
+        let mut sink = Sink::new(config, 1);
+        // The first packet asks for a confirmation.
+        sender.write(at(0), packet(0)).unwrap();
+        exchange(&mut sender, &mut sink, at(0));
+        assert_eq!((delivered(&mut sink), sink.counters().confirms), (vec![0], 0));
+        let mark = sink.mark(PeerId(1)).unwrap();
+        assert_eq!(sink.next_timeout(), Some(at(100)));
+        for ms in 0..=stored_after {
+            if sink.next_timeout().is_some_and(|due| due <= at(ms)) {
+                sink.handle_timeout(at(ms));
+            }
+            exchange(&mut sender, &mut sink, at(ms));
+        }
+        sink.stored(at(stored_after), PeerId(1), mark);
+        exchange(&mut sender, &mut sink, at(stored_after));
+        assert_eq!(sink.counters().confirms, confirms, "stored after {stored_after} ms");
+        let confirmed = SenderEvent::Confirmed { next: Seq(1) };
+        assert_eq!(events(&mut sender), [SenderEvent::Opened, confirmed]);
+        assert_eq!(sender.info().counters.control, 1, "the request alone");
+    }
+}
+
+/// A steady sender asks a silent sink now and then whether it still exists.
+#[test]
+fn a_packet_after_a_long_silence_of_the_sink_asks_for_a_confirmation() {
+    let config = SenderConfig { confirm_every: None, ..SenderConfig::deployed(300, 1000) };
+    let mut sender = Sender::new(config, Incarnation(9), Seq(0));
+    let mut sink = Sink::new(SinkConfig::default(), 1);
+    let mut now = at(0);
+    for _ in 0..=620 {
+        sender.write(now, packet(0)).unwrap();
+        exchange(&mut sender, &mut sink, now);
+        now += ms(100);
+    }
+    assert_eq!(sink.counters().confirms, 2, "after 30 and 60 seconds");
+    assert_eq!(sender.info().counters.control, 1, "the request alone");
 }
 
 /// A sender of a daemon never gives up.

@@ -16,7 +16,8 @@ const WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 /// Pause after a failure of the source of entropy.
 const NO_ENTROPY: Duration = Duration::from_secs(1);
-/// Time without an answer after which the sender begins a handshake, and least time between two.
+/// Time without an awaited answer after which the sender begins a handshake, and least time between
+/// two.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Least time between two handshakes that an unauthenticated UNKNOWN causes.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
@@ -77,7 +78,7 @@ pub struct Initiator<P: Proof> {
     called: Option<Duration>,
     /// When to call again after there was no entropy.
     again: Option<Duration>,
-    /// When the first message since the last answer was sent.
+    /// When the first message was sent whose answer is awaited.
     silent_since: Option<Duration>,
     response: Option<[u8; CHALLENGE]>,
     /// Whether the session must be used once, so that the sink knows that it is in use.
@@ -108,9 +109,15 @@ impl<P: Proof> Initiator<P> {
         }
     }
 
-    /// Since when the sink has not answered a message.
+    /// Since when the sink owes an answer.
     pub const fn silent_since(&self) -> Option<Duration> {
         self.silent_since
+    }
+
+    /// Notes that a message asks for an answer. The sink may be silent otherwise. Without an answer
+    /// the sender takes the session for lost.
+    pub fn await_answer(&mut self, now: Duration) {
+        self.silent_since.get_or_insert(now);
     }
 
     /// Whether messages can be sealed.
@@ -165,7 +172,6 @@ impl<P: Proof> Initiator<P> {
         }
         let (_, session) = self.session.as_mut().ok_or(NotOpen)?;
         session.seal(now, message, out)?;
-        self.silent_since.get_or_insert(now);
         self.confirms = false;
         Ok(())
     }

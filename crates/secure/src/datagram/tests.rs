@@ -389,6 +389,24 @@ fn a_restarted_sink_is_found_by_unknown_and_no_forged_unknown_ends_a_session() {
     assert!(pair.sender.counters().handshakes <= 2 + 64 / 5);
 }
 
+/// A sink that owes no answer is silent, and costs no handshakes.
+#[test]
+fn only_an_answer_that_does_not_come_ends_a_session() {
+    let mut pair = Pair::new(Shared(shared()), accepts());
+    pair.exchange();
+    for (awaits, handshakes) in [(false, 1), (true, 2)] {
+        for second in 0..=11 {
+            pair.now += seconds(1);
+            if awaits && second == 0 {
+                pair.sender.await_answer(pair.now);
+            }
+            assert!(pair.say(MESSAGE).is_some());
+            assert_eq!(pair.sender.silent_since().is_some(), awaits);
+        }
+        assert_eq!(pair.sender.counters().handshakes, handshakes);
+    }
+}
+
 #[test]
 fn a_sender_that_moves_is_followed_once_it_answers_from_there() {
     let mut pair = Pair::open(Shared(shared()), accepts());

@@ -356,6 +356,17 @@ pub enum Message {
     Reset(StreamId),
 }
 
+impl Message {
+    /// Whether a sender's message asks the sink for an answer.
+    pub const fn asks(&self) -> bool {
+        match self {
+            Self::Request(_) | Self::Probe(_) => true,
+            Self::Data(data) => data.confirm || data.last,
+            _ => false,
+        }
+    }
+}
+
 /// The types, in the high nibble of the first byte.
 pub(super) mod kind {
     pub(in crate::rdca) const REQUEST: u8 = 0x1;

@@ -66,7 +66,7 @@ impl Sender {
         };
         self.rate = RateControl::new(now, &self.config, rtt.unwrap_or(self.config.initial_rtt));
         self.state = State::Open(reply.stream);
-        self.next_send = now;
+        (self.next_send, self.heard) = (now, now);
         (self.since_idle, self.since_confirm, self.tell_rtt) = (0, 0, TELL_RTT);
         if self.config.handshake == HandshakeRtt::Own {
             // The request may have been queued during a route search. The first packet requests an
@@ -148,6 +148,7 @@ impl Sender {
             self.counters.strange += 1;
             return;
         }
+        self.heard = now;
         self.rate.told(now, &self.config, report);
         self.measure(now, report.echo, report.delayed.then_some(report.rtt));
         if !report.delayed {

@@ -152,14 +152,21 @@ impl Sender {
     }
 
     /// Whether the packet requests a confirmation. These packets do: the last packet, the last
-    /// retransmission, one in [`crate::rdca::SenderConfig::confirm_every`], an isolated packet
-    /// (which saves a probe), and one in half a queue that only confirmations empty.
+    /// retransmission, one in [`crate::rdca::SenderConfig::confirm_every`], one after a long silence
+    /// of the sink, an isolated packet (which saves a probe), and one in half a queue that only
+    /// confirmations empty.
     fn asks_to_confirm(&mut self, now: Instant, last: bool, last_repetition: bool) -> bool {
         self.since_confirm = self.since_confirm.saturating_add(1);
         let regular = self.config.confirm_every.is_some_and(|every| self.since_confirm >= every);
         let lone = self.rate.last_sent().is_some_and(|at| now.saturating_since(at) >= self.tail_after());
-        let confirm =
-            last || last_repetition && self.closing == Closing::Yes || regular || lone || self.needs_word();
+        let silent = self.hearing == Hearing::Silent
+            && self.config.confirm_after.is_some_and(|after| now.saturating_since(self.heard) >= after);
+        let confirm = last
+            || last_repetition && self.closing == Closing::Yes
+            || regular
+            || silent
+            || lone
+            || self.needs_word();
         if confirm {
             self.since_confirm = 0;
             // The header as printed in the paper has no flag for the request, so a probe follows.

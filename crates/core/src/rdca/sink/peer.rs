@@ -43,11 +43,16 @@ impl Peer {
             }
     }
 
-    pub(super) fn wants_to_speak(&self, now: Instant, pool: &Pool) -> bool {
-        let due = |s: &Stream| {
-            s.owes.congestion || s.owes.confirm || s.packets.due(pool).is_some_and(|at| at <= now)
-        };
-        self.reply.is_some() || self.stream.as_ref().is_some_and(due)
+    /// When the stream has a message that waits for its time.
+    pub(super) fn due(&self, config: &SinkConfig, pool: &Pool) -> Option<Instant> {
+        let stream = self.stream.as_ref()?;
+        [stream.packets.due(pool), stream.confirms(config)].into_iter().flatten().min()
+    }
+
+    pub(super) fn wants_to_speak(&self, now: Instant, config: &SinkConfig, pool: &Pool) -> bool {
+        self.reply.is_some()
+            || self.stream.as_ref().is_some_and(|stream| stream.owes.congestion)
+            || self.due(config, pool).is_some_and(|at| at <= now)
     }
 
     pub(super) fn speak(
@@ -67,19 +72,15 @@ impl Peer {
         // confirmation.
         if let Some(snack) = stream.snack(now, config, common, pool) {
             counters.snacks += 1;
-            stream.owes.confirm = false;
             return Some(Message::Snack(snack));
         }
         if let Some(report) = stream.congestion(now, config, common) {
             counters.congestions += 1;
-            stream.owes.confirm = false;
             return Some(Message::Congestion(report));
         }
-        if stream.owes.confirm {
+        if stream.confirms(config).is_some_and(|at| at <= now) {
             counters.confirms += 1;
-            let report = stream.report(now, config, common);
-            stream.owes.confirm = false;
-            return Some(Message::Confirm(report));
+            return Some(Message::Confirm(stream.report(now, config, common)));
         }
         None
     }
