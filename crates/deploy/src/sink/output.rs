@@ -146,7 +146,11 @@ impl Stream {
             Self::Standard => {
                 let mut out = io::stdout().lock();
                 out.write_all(text).and_then(|()| out.flush()).map_err(|error| match error.kind() {
-                    io::ErrorKind::BrokenPipe => Error::Pipe,
+                    io::ErrorKind::BrokenPipe => {
+                        let message = "the reader of standard output has closed it; the sink ends";
+                        Entry::info("ended", message).hinted("senders keep what is not confirmed").write();
+                        Error::Pipe
+                    }
                     _ => Error::job(format!("cannot write to standard output: {error}")),
                 })
             }

@@ -31,6 +31,9 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 const LONGEST: usize = 1 << 16;
 /// Longest time for which a datagram waits for a sink that is not stopped.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// A larger change of the host's clock against the monotonic one is a step. Reading both clocks takes
+/// less time, unless the process loses its processor between them.
+const STEP: u128 = 1_000_000;
 
 /// Binds the socket of a sink or a sender.
 ///
@@ -165,15 +168,46 @@ pub fn unix_millis() -> u64 {
     u64::try_from(unix_time().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Receives a datagram: its length, its source, and its arrival at the kernel. A process that waits
-/// for a processor reads datagrams late and in bursts, which would look like a queue on the path.
-fn receive(socket: &UdpSocket, clock: &Clock, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Instant)> {
-    let (n, from, arrived) =
-        socket.try_io(Interest::READABLE, || os::receive(socket.as_fd(), &mut buffer[..]))?;
-    let waited = arrived.map_or(0, |at| unix_time().saturating_sub(at).as_nanos());
-    // A longer time means that the host's clock was set meanwhile.
-    let waited = u64::try_from(waited).ok().filter(|waited| *waited <= LONGEST_WAIT.as_nanos()).unwrap_or(0);
-    Ok((n, from, Instant::from_nanos(clock.now().as_nanos().saturating_sub(waited))))
+/// Arrival times by the monotonic clock, from those of the kernel by the host's clock, which may be
+/// set at any time.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// The host's clock less the monotonic one, in nanoseconds, when the last datagram was read.
+    offset: u128,
+    last: Instant,
+}
+
+impl Arrivals {
+    /// When a datagram has arrived that is read at `now`, or at `unix` by the host's clock. No
+    /// datagram is earlier than the one before it.
+    fn of(
+        &mut self,
+        arrived: Option<std::time::Duration>,
+        unix: std::time::Duration,
+        now: Instant,
+    ) -> Instant {
+        let offset = unix.as_nanos().saturating_sub(now.as_nanos().into());
+        let is_set = std::mem::replace(&mut self.offset, offset).abs_diff(offset) > STEP;
+        let waited = arrived.filter(|_| !is_set).map_or(0, |at| unix.saturating_sub(at).as_nanos());
+        let waited = u64::try_from(waited).ok().filter(|waited| *waited <= LONGEST_WAIT.as_nanos());
+        let at = Instant::from_nanos(now.as_nanos().saturating_sub(waited.unwrap_or(0)));
+        self.last = self.last.max(at);
+        self.last
+    }
+
+    /// Receives a datagram: its length, its source, and its arrival at the kernel. A process that
+    /// waits for a processor reads datagrams late and in bursts, which would look like a queue on
+    /// the path.
+    fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        clock: &Clock,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, SocketAddr, Instant)> {
+        let (n, from, arrived) =
+            socket.try_io(Interest::READABLE, || os::receive(socket.as_fd(), &mut buffer[..]))?;
+        Ok((n, from, self.of(arrived, unix_time(), clock.now())))
+    }
 }
 
 /// Whether two addresses are of the same host and port.
@@ -266,7 +300,7 @@ pub async fn run_sink(
     mut each: impl FnMut(Instant, &mut Collector),
 ) -> io::Result<()> {
     let timer = Timer::new()?;
-    let (mut buffer, mut out) = (vec![0; LONGEST], Vec::new());
+    let (mut buffer, mut out, mut arrivals) = (vec![0; LONGEST], Vec::new(), Arrivals::default());
     // Without it, datagrams arrive when they are read.
     let _ = os::write_int(socket.as_fd(), os::ARRIVALS, 1);
     loop {
@@ -303,7 +337,7 @@ pub async fn run_sink(
                 ready?;
                 let mut machine = collector.borrow_mut();
                 for _ in 0..ROUND {
-                    match receive(socket, clock, &mut buffer) {
+                    match arrivals.receive(socket, clock, &mut buffer) {
                         Ok((n, from, at)) => machine.handle_datagram(at, from, &buffer[..n]),
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                         Err(_) => {}
@@ -312,5 +346,27 @@ pub async fn run_sink(
             }
             () = timer.until(next, clock) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_do_not_go_back_when_the_host_s_clock_is_set() {
+        let at = |micros: i64| std::time::Duration::from_micros(1_000_000_000 + micros as u64);
+        let now = |micros: u64| Instant::from_nanos(1_000_000 * 1_000 + micros * 1_000);
+        let mut arrivals = Arrivals::default();
+        // The first offset is unknown.
+        assert_eq!(arrivals.of(Some(at(0)), at(0), now(0)), now(0));
+        assert_eq!(arrivals.of(Some(at(4_000)), at(5_000), now(5_000)), now(4_000));
+        // The clock is set 0.5 s forward, and back, while a datagram waits.
+        assert_eq!(arrivals.of(Some(at(6_000)), at(506_500), now(6_500)), now(6_500));
+        assert_eq!(arrivals.of(Some(at(507_000)), at(508_000), now(8_000)), now(7_000));
+        assert_eq!(arrivals.of(Some(at(509_000)), at(9_500), now(9_500)), now(9_500));
+        // The order of reading is that of arriving.
+        assert_eq!(arrivals.of(Some(at(9_000)), at(9_600), now(9_600)), now(9_500));
+        assert_eq!(arrivals.of(None, at(9_700), now(9_700)), now(9_700));
     }
 }
