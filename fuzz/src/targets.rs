@@ -2,6 +2,7 @@
 
 mod aodv;
 mod cache;
+mod collector;
 mod datagram;
 mod embed_cache;
 mod embed_sense;
@@ -62,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rdca_wire", run: rdca_wire::run, max_len: 512 },
     Target { name: "rdca_machines", run: rdca_machines::run, max_len: 4096 },
     Target { name: "datagram", run: datagram::run, max_len: 4096 },
+    Target { name: "collector", run: collector::run, max_len: 4096 },
     Target { name: "sockbuf", run: sockbuf::run, max_len: 4096 },
     Target { name: "scenario", run: scenario::run, max_len: 4096 },
     Target { name: "event_log", run: event_log::run, max_len: 4096 },

@@ -57,6 +57,14 @@ fn datagram() {
 }
 
 #[test]
+fn collector() {
+    let report = short_run("collector", 2_000);
+    for what in ["a record", "a loss", "a restart of the sink", "complete", "restarted", "silent"] {
+        assert!(report.landmarks.contains_key(what), "{what}: {:?}", report.landmarks);
+    }
+}
+
+#[test]
 fn proxy() {
     short_run("proxy", 20_000);
 }

@@ -1,12 +1,12 @@
 //! State machines of RDCA: each against a peer that sends anything, mostly nearly valid messages,
 //! and both together.
 
-mod messages;
+pub(super) mod messages;
 mod pair;
 mod sender;
 mod sink;
 
-use anabranch_core::rdca::{Config, Message, Retention, TrendTest};
+use anabranch_core::rdca::{Config, Confirmation, Message, Retention, TrendTest};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::rdca::{decode, encode};
 use arbitrary::{Result, Unstructured};
@@ -38,6 +38,7 @@ fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     config.sink.senders = *octets.choose(&[0, 1, 3])?;
     config.sink.held_packets = *octets.choose(&[0, 2, 100])?;
     config.sink.reorder_packets = *octets.choose(&[0, 1, 10])?;
+    config.sink.confirmation = *octets.choose(&[Confirmation::Delivered, Confirmation::Stored])?;
     if octets.arbitrary()? {
         config.sink.trend = TrendTest::VarianceRose;
     }

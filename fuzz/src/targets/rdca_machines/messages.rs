@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 /// What a peer has seen of the machine.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(in crate::targets) struct Seen {
     pub incarnation: Incarnation,
     pub stream: StreamId,
     pub seq: Seq,
@@ -88,7 +88,7 @@ pub(super) fn down(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message
 }
 
 /// A message from a sender.
-pub(super) fn up(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> {
+pub(in crate::targets) fn up(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Message> {
     Ok(match octets.int_in_range(0..=15)? {
         0 | 1 => Message::Request(Request {
             version: if octets.ratio(1, 16)? { 2 } else { 1 },

@@ -41,7 +41,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     };
     let mut lives = 1;
     for _ in 0..MAX_STEPS {
-        match octets.int_in_range(0..=15)? {
+        match octets.int_in_range(0..=16)? {
             0 => pass(octets, &mut both.now)?,
             1..=4 => both.jump(),
             5..=8 => {
@@ -57,7 +57,8 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
             11 => drop(take(octets, &mut both.down)?),
             12 => both.up.extend(both.up.first().cloned()),
             13 => both.down.extend(both.down.first().cloned()),
-            14 => {
+            14 => both.store(),
+            15 => {
                 if let Some(message) = take(octets, &mut both.down)? {
                     both.sender.handle_message(both.now, &message);
                 }
@@ -141,6 +142,13 @@ impl Both {
         self.told.extend((0..range.len()).map(|i| (range.start + i).0));
     }
 
+    /// The sink's owner stores what it has got.
+    fn store(&mut self) {
+        if let Some(mark) = self.sink.mark(PEER) {
+            self.sink.stored(self.now, PEER, mark);
+        }
+    }
+
     /// Runs to the end with a faultless channel.
     fn finish(&mut self, probe: &mut Probe) {
         self.sender.close(self.now);
@@ -149,6 +157,8 @@ impl Both {
             for message in std::mem::take(&mut self.up) {
                 self.sink.handle_message(self.now, PEER, &message);
             }
+            self.settle(probe);
+            self.store();
             self.settle(probe);
             for message in std::mem::take(&mut self.down) {
                 self.sender.handle_message(self.now, &message);
