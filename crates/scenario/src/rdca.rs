@@ -105,7 +105,8 @@ options! {
     /// Interval in packets at which a packet asks for confirmation, at least 1; "off" for the last
     /// packet only.
     confirm_every: OrOff<u32> = config.sender.confirm_every;
-    /// Time without a message of the sink after which a packet asks for a confirmation, or "off".
+    /// Time without a message of the sink after which a packet asks for a confirmation, up to twice
+    /// as long by chance; or "off".
     confirm_after: OrOff<Span> = config.sender.confirm_after;
     /// Silence of the application after which the sender asks whether everything has arrived.
     tail_after: Span = config.sender.tail_after;

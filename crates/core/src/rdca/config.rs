@@ -119,9 +119,9 @@ pub struct SenderConfig {
     /// costs 0.2 % of control load. It bounds the uncertainty after a restart, measures the
     /// round-trip time again, and detects a sink that no longer exists.
     pub confirm_every: Option<u32>,
-    /// Time without a message of the sink after which a packet asks for a confirmation. It bounds
-    /// the time after which a slow sender detects a sink that no longer exists. `None` by default
-    /// and in the paper.
+    /// Time without a message of the sink after which a packet asks for a confirmation, up to twice
+    /// as long, depending on the incarnation. It bounds the time after which a slow sender detects
+    /// a sink that no longer exists. `None` by default and in the paper.
     pub confirm_after: Option<Duration>,
     /// Idle time of the application after which the sender asks whether all packets have arrived:
     /// the sink cannot detect the loss of the last packet (erratum H12). 1 s is longer than a pause

@@ -1082,16 +1082,19 @@ fn one_confirmation_answers_a_request_whose_packets_are_stored_soon() {
 #[test]
 fn a_packet_after_a_long_silence_of_the_sink_asks_for_a_confirmation() {
     let config = SenderConfig { confirm_every: None, ..SenderConfig::deployed(300, 1000) };
-    let mut sender = Sender::new(config, Incarnation(9), Seq(0));
-    let mut sink = Sink::new(SinkConfig::default(), 1);
-    let mut now = at(0);
-    for _ in 0..=620 {
-        sender.write(now, packet(0)).unwrap();
-        exchange(&mut sender, &mut sink, now);
-        now += ms(100);
+    // After 30 and 60 seconds; after 45 seconds.
+    for (incarnation, confirms) in [(0, 2), (128, 1)] {
+        let mut sender = Sender::new(config, Incarnation(incarnation), Seq(0));
+        let mut sink = Sink::new(SinkConfig::default(), 1);
+        let mut now = at(0);
+        for _ in 0..=620 {
+            sender.write(now, packet(0)).unwrap();
+            exchange(&mut sender, &mut sink, now);
+            now += ms(100);
+        }
+        assert_eq!(sink.counters().confirms, confirms);
+        assert_eq!(sender.info().counters.control, 1, "the request alone");
     }
-    assert_eq!(sink.counters().confirms, 2, "after 30 and 60 seconds");
-    assert_eq!(sender.info().counters.control, 1, "the request alone");
 }
 
 /// A sender of a daemon never gives up.

@@ -152,15 +152,18 @@ impl Sender {
     }
 
     /// Whether the packet requests a confirmation. These packets do: the last packet, the last
-    /// retransmission, one in [`crate::rdca::SenderConfig::confirm_every`], one after a long silence
-    /// of the sink, an isolated packet (which saves a probe), and one in half a queue that only
-    /// confirmations empty.
+    /// retransmission, one in [`crate::rdca::SenderConfig::confirm_every`], one after a long
+    /// silence of the sink, an isolated packet (which saves a probe), and one in half a queue that
+    /// only confirmations empty.
     fn asks_to_confirm(&mut self, now: Instant, last: bool, last_repetition: bool) -> bool {
         self.since_confirm = self.since_confirm.saturating_add(1);
         let regular = self.config.confirm_every.is_some_and(|every| self.since_confirm >= every);
         let lone = self.rate.last_sent().is_some_and(|at| now.saturating_since(at) >= self.tail_after());
-        let silent = self.hearing == Hearing::Silent
-            && self.config.confirm_after.is_some_and(|after| now.saturating_since(self.heard) >= after);
+        // Senders that began together must not ask together: in a mesh, each answer of the sink may
+        // begin a search for a route.
+        let spread = |after: Duration| after + after.mul_ratio(u64::from(self.incarnation.0 % 256), 256);
+        let after = self.config.confirm_after.filter(|_| self.hearing == Hearing::Silent).map(spread);
+        let silent = after.is_some_and(|after| now.saturating_since(self.heard) >= after);
         let confirm = last
             || last_repetition && self.closing == Closing::Yes
             || regular
