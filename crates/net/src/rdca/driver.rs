@@ -31,8 +31,8 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 const LONGEST: usize = 1 << 16;
 /// Longest time for which a datagram waits for a sink that is not stopped.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// A larger change of the host's clock against the monotonic one is a step. Reading both clocks takes
-/// less time, unless the process loses its processor between them.
+/// A larger change of the host's clock against the monotonic one, in nanoseconds, is a step.
+/// Reading both clocks takes less time, unless the process loses its processor between them.
 const STEP: u128 = 1_000_000;
 
 /// Binds the socket of a sink or a sender.
