@@ -9,7 +9,7 @@
 
 #include "anabranch_sense.h"
 
-enum { LINE = 100, MEMORY = 5376, LONGEST = 256 };
+enum { LINE = 100, MEMORY = 5400, LONGEST = 256 };
 
 /* All memory of the sender: its own, a line, and a datagram from the sink. */
 static unsigned char memory[MEMORY];
