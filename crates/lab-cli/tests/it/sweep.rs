@@ -345,7 +345,7 @@ fn lab_run_keeps_rows_and_goes_on() {
     let place = Place::new("");
     let program = |arguments: &[&str]| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-lab"));
-        // With one thread a signal comes before the end, even if this process waits for a processor.
+        // With one thread a signal comes before the end, even if this process waits for its turn.
         command
             .env("RAYON_NUM_THREADS", "1")
             .current_dir(place.folder.path())
