@@ -38,7 +38,7 @@ impl Silence {
             return false;
         }
         self.heard = heard;
-        self.since = (tcp.in_flight > 0).then_some(now);
+        self.since = is_outstanding(tcp).then_some(now);
         let Some(retransmissions) = self.broken.take() else { return false };
         if retransmissions == tcp.retransmissions {
             self.patient_until = now + MEMORY;
@@ -55,7 +55,7 @@ impl Silence {
     /// least.
     pub(crate) fn deadline(&self, tcp: &tcp::Info, least: Duration) -> Option<Instant> {
         let (since, srtt) = self.since.zip(tcp.srtt)?;
-        if self.is_broken() || tcp.in_flight == 0 {
+        if self.is_broken() || !is_outstanding(tcp) {
             return None;
         }
         let limit = srtt + (tcp.rttvar * 4).max(srtt / 4).max(least);
@@ -68,6 +68,12 @@ impl Silence {
     pub(crate) fn give_up(&mut self, tcp: &tcp::Info) {
         self.broken = Some(tcp.retransmissions);
     }
+}
+
+/// Whether an answer is due. Data that a time-out has declared lost counts: it is sent again without
+/// a call of [`Silence::sent`].
+fn is_outstanding(tcp: &tcp::Info) -> bool {
+    tcp.buffered > tcp.unsent
 }
 
 /// How long a silence that was none is remembered.

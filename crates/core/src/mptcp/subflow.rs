@@ -152,9 +152,14 @@ impl Subflow {
         self.silence.received(now, &tcp)
     }
 
-    /// Whether the subflow carries data and answers.
+    /// Whether the subflow is open and answers.
+    pub(crate) fn works(&self) -> bool {
+        self.is_alive() && !self.silence.is_broken()
+    }
+
+    /// Whether the subflow carries new data and answers.
     pub(crate) fn answers(&self) -> bool {
-        self.is_ready() && !self.silence.is_broken()
+        self.is_ready() && self.works()
     }
 
     /// Stores a mapping that may apply to bytes without one.

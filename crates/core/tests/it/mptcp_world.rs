@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::mptcp_in_order::InOrder;
 use anabranch_core::mptcp::{Config, Connection, Event, PathFacts, PathId, Secrets, SubflowId, join_token};
 use anabranch_core::segment::{AddressId, Key, Segment, SeqNumber};
 use anabranch_core::tcp::{self, reset_for};
@@ -91,6 +92,8 @@ pub struct World {
     pub joins: bool,
     pub rejoins: bool,
     pub rule: Option<Rule>,
+    /// If set, the two ends acknowledge data only once it is in order on its subflow.
+    pub in_order: Option<[InOrder; 2]>,
     busy: Vec<[Instant; 2]>,
     dice: Vec<Prng>,
     wire: BTreeMap<(Instant, u64), (End, PathId, Segment)>,
@@ -118,6 +121,7 @@ impl World {
             joins: true,
             rejoins: false,
             rule: None,
+            in_order: None,
             busy: vec![[Instant::ZERO; 2]; paths.len()],
             dice: paths.iter().flat_map(|p| [1, 2].map(|way| Prng::new(seed ^ p.dice << 2 ^ way))).collect(),
             wire: BTreeMap::new(),
@@ -186,6 +190,9 @@ impl World {
             let known = self.side(to).ports.get(&port_key(to, path, &segment)).copied();
             let secrets = draw(&mut self.secrets);
             let key = port_key(to, path, &segment);
+            if let Some(ends) = &mut self.in_order {
+                ends[to as usize].receive(key, &segment);
+            }
             let side = self.side(to);
             match (&mut side.connection, known) {
                 (Some(connection), Some(id)) => connection.handle_segment(now, id, segment),
@@ -253,6 +260,10 @@ impl World {
     }
 
     fn transmit(&mut self, from: End, path: PathId, mut segment: Segment) {
+        let received = self.side(from).connection.as_ref().map_or(0, |c| c.info().bytes_received);
+        if let Some(ends) = &mut self.in_order {
+            ends[from as usize].acknowledge(received, &mut segment);
+        }
         if let Some(rule) = &mut self.rule
             && matches!(rule(self.now, from, path, &mut segment), Verdict::Drop)
         {

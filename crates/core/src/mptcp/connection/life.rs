@@ -79,7 +79,7 @@ impl Connection {
     fn silent_at(&self, index: usize) -> Option<Instant> {
         let (least, subflow) = (self.config.silence?, self.subflows.get(index)?);
         let others = self.subflows.iter().enumerate().any(|(i, s)| i != index && s.answers());
-        if !others || !subflow.answers() {
+        if !others || !subflow.is_alive() {
             return None;
         }
         subflow.silence.deadline(&subflow.tcp.info(), least)
@@ -132,16 +132,17 @@ impl Connection {
     }
 
     /// Marks the unacknowledged chunks of a subflow for re-injection, unless another working
-    /// subflow has them too.
+    /// subflow has them too. A selective acknowledgement does not count: the peer may keep the
+    /// chunk from the data level until the subflow has brought what is missing before it (RFC 8684
+    /// section 3.3.6).
     fn lose(&mut self, index: usize) {
         let subflows = &self.subflows;
         self.tx.mark_lost(|chunk| {
-            chunk.is_on(index)
-                && !chunk.copies().any(|copy| {
-                    let Some(subflow) = subflows.get(copy.on) else { return false };
-                    let works = copy.on != index && subflow.is_alive() && !subflow.silence.is_broken();
-                    subflow.tcp.has_delivered(copy.seq, copy.end) || works
-                })
+            let held = |copy: &Copy| {
+                let other = subflows.get(copy.on).filter(|_| copy.on != index);
+                other.is_some_and(Subflow::works) || has_in_order(subflows, copy)
+            };
+            chunk.is_on(index) && !chunk.copies().any(held)
         });
     }
 
@@ -149,9 +150,9 @@ impl Connection {
     /// its losses by itself.
     pub(super) fn keep(&mut self, index: usize) {
         let subflows = &self.subflows;
-        let delivered =
-            |copy: &Copy| subflows.get(copy.on).is_some_and(|s| s.tcp.has_delivered(copy.seq, copy.end));
-        self.tx.keep(|chunk| chunk.is_on(index) && !chunk.copies().any(delivered));
+        self.tx.keep(|chunk| {
+            chunk.is_on(index) && !chunk.copies().any(|copy| has_in_order(subflows, copy))
+        });
     }
 
     /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks
@@ -374,6 +375,12 @@ impl Connection {
         let coupling = Coupling { alpha: (alpha * Coupling::ONE as f64) as u64, total };
         self.subflows.iter_mut().filter(|s| s.is_ready()).for_each(|s| s.tcp.set_coupling(coupling));
     }
+}
+
+/// Whether the peer has a copy, and everything before it on its subflow, so that the copy is on the
+/// data level.
+pub(super) fn has_in_order(subflows: &[Subflow], copy: &Copy) -> bool {
+    subflows.get(copy.on).is_some_and(|subflow| copy.end.le(subflow.tcp.una()))
 }
 
 fn retire(now: Instant, subflow: &mut Subflow) {

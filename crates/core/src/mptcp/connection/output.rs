@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::life::has_in_order;
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::SubflowId;
@@ -123,12 +124,16 @@ impl Connection {
     /// Sends a chunk that was lost with a subflow, or is assumed lost, on another.
     fn reinject(&mut self, now: Instant, views: &[PathView]) -> bool {
         let subflows = &self.subflows;
-        let delivered =
-            |copy: &Copy| subflows.get(copy.on).is_some_and(|s| s.tcp.has_delivered(copy.seq, copy.end));
-        // The chunk may have arrived in the meantime, if its subflow is alive.
-        while let Some(chunk) = self.tx.first_lost(|chunk| {
-            self.stalls == 0 && chunk.copies().any(|copy| delivered(copy) && subflows[copy.on].is_alive())
-        }) {
+        // The chunk may have arrived in the meantime, if its subflow is alive. What is missing
+        // before a chunk that was reported selectively comes only on a subflow that works.
+        let arrived = |copy: &Copy| {
+            let Some(subflow) = subflows.get(copy.on).filter(|s| s.is_alive()) else { return false };
+            let repairs = subflow.works() && !subflow.tcp.repairs_timeout();
+            has_in_order(subflows, copy) || repairs && subflow.tcp.has_delivered(copy.seq, copy.end)
+        };
+        while let Some(chunk) =
+            self.tx.first_lost(|chunk| self.stalls == 0 && chunk.copies().any(arrived))
+        {
             self.tx.found(chunk);
         }
         let mut order: Vec<&PathView> = views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
@@ -137,8 +142,8 @@ impl Connection {
             let index = view.index;
             // A subflow that has the chunk retransmits it by itself, unless it considers it
             // delivered.
-            let chunk =
-                self.tx.first_lost(|chunk| !chunk.copies().any(|copy| copy.on == index && !delivered(copy)));
+            let pending = |copy: &Copy| copy.on == index && !has_in_order(subflows, copy);
+            let chunk = self.tx.first_lost(|chunk| !chunk.copies().any(pending));
             if let Some(chunk) = chunk {
                 return self.send_copy(now, index, chunk);
             }
