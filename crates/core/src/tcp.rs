@@ -44,6 +44,6 @@ pub use multipath::DsnWidth;
 pub use sender::RecoveryStage;
 
 pub(crate) use congestion::Coupling;
-pub(crate) use multipath::{Incoming, Multipath, TIGHTER};
+pub(crate) use multipath::{Incoming, Keys, Multipath, TIGHTER};
 pub(crate) use receiver::{Reassembly, push_joined, small};
 pub(crate) use sender::SendQueue;

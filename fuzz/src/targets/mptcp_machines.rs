@@ -57,7 +57,7 @@ fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         dsn_width: *octets.choose(&[DsnWidth::Four, DsnWidth::Eight])?,
         max_subflows: *octets.choose(&[1, 2, 8])?,
         checksums: octets.arbitrary()?,
-        keys_twice: octets.arbitrary()?,
+        repeat_keys: octets.arbitrary()?,
         capable_syns: *octets.choose(&[0, 1, 3])?,
     })
 }

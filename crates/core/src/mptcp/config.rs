@@ -28,10 +28,11 @@ pub struct Config {
     /// Whether we require checksums of the data (RFC 8684 section 3.3.1). They are also used if the
     /// peer requires them.
     pub checksums: bool,
-    /// Whether a connection that we open sends its keys in a segment without data too, ahead of the
-    /// first data, which carries them in any case. If neither arrives before other data, the peer
-    /// falls back to TCP.
-    pub keys_twice: bool,
+    /// Whether a connection that we open repeats its keys until the peer is known to have them: in
+    /// a segment without data ahead of the first data, and in each data segment, unless mappings
+    /// carry checksums. Otherwise only the first data segment carries them. If other data arrives
+    /// before any keys, the peer falls back to TCP.
+    pub repeat_keys: bool,
     /// Number of SYNs with MP_CAPABLE to send; if none is answered, the next SYN requests plain TCP
     /// (RFC 8684 section 3.7). 0 never falls back that way.
     pub capable_syns: u8,
@@ -64,7 +65,7 @@ impl Default for Config {
             dsn_width: DsnWidth::Four,
             max_subflows: 8,
             checksums: false,
-            keys_twice: false,
+            repeat_keys: false,
             capable_syns: 3,
         }
     }

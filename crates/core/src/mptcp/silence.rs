@@ -21,6 +21,8 @@ pub(crate) struct Silence {
     broken: Option<u64>,
     /// What the peer has acknowledged, cumulatively and selectively.
     heard: (u64, u32),
+    /// Number of time-outs when the last answer came.
+    timeouts: u64,
     /// Until when the limit is at least two round trips.
     patient_until: Instant,
 }
@@ -38,6 +40,7 @@ impl Silence {
             return false;
         }
         self.heard = heard;
+        self.timeouts = tcp.timeouts;
         self.since = is_outstanding(tcp).then_some(now);
         let Some(retransmissions) = self.broken.take() else { return false };
         if retransmissions == tcp.retransmissions {
@@ -51,23 +54,34 @@ impl Silence {
         self.broken.is_some()
     }
 
+    /// Whether a time-out has passed since the last answer.
+    pub(crate) fn is_timed_out(&self, tcp: &tcp::Info) -> bool {
+        tcp.timeouts > self.timeouts
+    }
+
     /// When the limit is reached, if no answer arrives; `least` is added to the round-trip time at
     /// least.
     pub(crate) fn deadline(&self, tcp: &tcp::Info, least: Duration) -> Option<Instant> {
-        let (since, srtt) = self.since.zip(tcp.srtt)?;
+        let since = self.since?;
         if self.is_broken() || !is_outstanding(tcp) {
             return None;
         }
-        let limit = srtt + (tcp.rttvar * 4).max(srtt / 4).max(least);
         // The probe of TCP is due after two round trips, and shows that this is no false alarm.
-        let patience = if since < self.patient_until { srtt * 2 } else { Duration::ZERO };
-        Some(since + limit.max(patience))
+        let patience = if since < self.patient_until { tcp.srtt? * 2 } else { Duration::ZERO };
+        Some(since + limit(tcp, least)?.max(patience))
     }
 
     /// Notes that the limit is reached.
     pub(crate) fn give_up(&mut self, tcp: &tcp::Info) {
         self.broken = Some(tcp.retransmissions);
     }
+}
+
+/// Time in which an answer is due: a round trip with its deviation, and at least `least` beyond a
+/// round trip. `None` before the first measurement.
+pub(crate) fn limit(tcp: &tcp::Info, least: Duration) -> Option<Duration> {
+    let srtt = tcp.srtt?;
+    Some(srtt + (tcp.rttvar * 4).max(srtt / 4).max(least))
 }
 
 /// Whether an answer is due. Data that a time-out has declared lost counts: it is sent again without

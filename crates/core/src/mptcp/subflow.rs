@@ -157,6 +157,11 @@ impl Subflow {
         self.is_alive() && !self.silence.is_broken()
     }
 
+    /// Whether a time-out has passed without an answer.
+    pub(crate) fn is_condemned(&self) -> bool {
+        self.silence.is_timed_out(&self.tcp.info())
+    }
+
     /// Whether the subflow carries new data and answers.
     pub(crate) fn answers(&self) -> bool {
         self.is_ready() && self.works()

@@ -45,9 +45,8 @@ pub(crate) struct Multipath {
     pub(crate) syn: MptcpOption,
     /// Option of every segment without data until the peer is known to have received it.
     pub(crate) ack: Option<MptcpOption>,
-    /// Option of the first data segment, in place of its DSS, until the peer is known to have
-    /// received it.
-    pub(crate) first: Option<MpCapable>,
+    /// The keys in data segments, until the peer is known to have received them.
+    pub(crate) keys: Option<Keys>,
     /// Whether to send `ack` in a segment of its own, before any data.
     pub(crate) ack_due: bool,
     /// Options to send once each, as soon as possible.
@@ -80,6 +79,32 @@ pub(crate) struct Multipath {
     last: (Mptcp, u16),
 }
 
+/// Keys that data segments carry in place of a DSS (RFC 8684 section 3.1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys {
+    /// The option of a segment without data.
+    pub(crate) capable: MpCapable,
+    /// Data sequence number of the first byte of the subflow.
+    pub(crate) dsn: DataSeqNumber,
+    /// Whether all data segments carry the keys, not only the first one.
+    pub(crate) repeat: bool,
+}
+
+impl Keys {
+    /// The option of a segment that ends `end` bytes after the beginning of the subflow; `None` if
+    /// the segment has a DSS.
+    fn of_data(&self, begin: u32, end: u32, checksum: Option<u16>) -> Option<MptcpOption> {
+        // A peer that gets a segment without the keys first takes the connection as plain TCP. The
+        // mapping always begins with the subflow, so it grows with each segment. Linux finds the
+        // bytes of a segment within it, but could not verify a checksum of earlier ones.
+        let carries = begin == 0 || (self.repeat && checksum.is_none());
+        let CapableForm::Ack { sender, receiver } = self.capable.form else { return None };
+        let len = u16::try_from(end).ok().filter(|_| carries)?;
+        let form = CapableForm::Data { sender, receiver, len, checksum };
+        Some(MptcpOption::MpCapable(MpCapable { form, ..self.capable }))
+    }
+}
+
 /// Options and data of a received segment, for the MPTCP connection.
 #[derive(Debug)]
 pub(crate) struct Incoming {
@@ -101,7 +126,7 @@ impl Multipath {
             syn,
             ack: None,
             ack_due: false,
-            first: None,
+            keys: None,
             once: VecDeque::new(),
             reset: None,
             data_ack: None,
@@ -179,13 +204,13 @@ impl Multipath {
             return Mptcp::dss_only(Dss::default().with_mapping(mapping));
         }
         let ends = dsn.is_some_and(|dsn| self.data_end == Some(dsn + len as u64));
-        // RFC 8684 section 3.1: in the first data segment, the keys take the place of the DSS.
-        if let (Some(capable), 1) = (self.first, relative)
-            && let CapableForm::Ack { sender, receiver } = capable.form
+        let begin = relative.wrapping_sub(1);
+        if let Some(keys) = self.keys
+            && let Some(dsn) = dsn.filter(|dsn| *dsn == keys.dsn + u64::from(begin))
+            && let checksum = self.checksum(dsn, relative, len as u16, data)
+            && let Some(option) = keys.of_data(begin, begin.wrapping_add(len as u32), checksum)
         {
-            let checksum = dsn.and_then(|dsn| self.checksum(dsn, relative, len as u16, data));
-            let form = CapableForm::Data { sender, receiver, len: len as u16, checksum };
-            return Mptcp::only(MptcpOption::MpCapable(MpCapable { form, ..capable }));
+            return Mptcp::only(option);
         }
         let mut dss = self.acknowledging();
         if let Some(dsn) = dsn {
@@ -263,9 +288,9 @@ impl Multipath {
 #[derive(Debug)]
 pub(crate) struct SendMap {
     runs: VecDeque<Run>,
-    /// The first byte of the subflow. Its segment has less room, because an MP_CAPABLE takes the
-    /// place of the DSS.
-    tight: Option<SeqNumber>,
+    /// Whether segments may carry the keys, for which they have less room, because an MP_CAPABLE
+    /// takes the place of the DSS.
+    tight: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -282,8 +307,13 @@ impl Run {
 }
 
 impl SendMap {
-    pub(crate) fn new(tight: Option<SeqNumber>) -> Self {
+    pub(crate) fn new(tight: bool) -> Self {
         Self { runs: VecDeque::new(), tight }
+    }
+
+    /// Notes that segments carry no keys any more.
+    pub(crate) fn widen(&mut self) {
+        self.tight = false;
     }
 
     /// Appends a mapping: the next `len` bytes of the subflow begin at `seq` and belong at `dsn`.
@@ -314,7 +344,7 @@ impl SendMap {
     /// segment.
     pub(crate) fn limit(&self, seq: SeqNumber, most: u32, mss: u32) -> u32 {
         let tight = mss.saturating_sub(TIGHTER).max(1);
-        let most = if self.tight == Some(seq) { most.min(tight) } else { most };
+        let most = if self.tight { most.min(tight) } else { most };
         self.find(seq).map_or(most, |run| (run.end().distance(seq).max(0) as u32).min(most))
     }
 

@@ -299,6 +299,11 @@ impl Sender {
         self.map = map.map(Box::new);
     }
 
+    /// See [`SendMap::widen`].
+    pub(crate) fn widen_map(&mut self) {
+        self.map.iter_mut().for_each(|map| map.widen());
+    }
+
     /// Reduces the MSS, because the path drops longer segments. Data in flight is sent again in
     /// shorter ones, but nothing was lost to congestion.
     pub(crate) fn shorten(&mut self, now: Instant, mss: u32) {

@@ -2,7 +2,7 @@
 //! stream.
 
 use crate::mptcp_world::{Path, World};
-use anabranch_core::mptcp::{Config, SchedulerKind, SubflowId};
+use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
 use anabranch_core::tcp::{self, CongestionAlgorithm, RecoveryStage};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
@@ -22,7 +22,8 @@ const SCHEDULERS: [SchedulerKind; 7] = [
 fn config(scheduler: SchedulerKind, congestion: CongestionAlgorithm) -> Config {
     let modern = tcp::Config::modern();
     let least = Duration::from_millis(100);
-    let rto = tcp::RtoConfig { min: least, granularity: least, max: Duration::from_millis(1500), ..modern.rto };
+    let rto =
+        tcp::RtoConfig { min: least, granularity: least, max: Duration::from_millis(1500), ..modern.rto };
     let (send_buffer, receive_buffer) = (1 << 20, 1 << 20);
     let tcp = tcp::Config { congestion, rto, send_buffer, receive_buffer, mss: 1400, ..modern };
     Config { scheduler, tcp, silence: Some(Duration::from_millis(50)), ..Config::default() }
@@ -47,7 +48,11 @@ fn paths(prng: &mut Prng) -> Vec<Path> {
 /// One upload of which a path turns black, at a random time after its first selective
 /// acknowledgement. Returns the longest time without progress of the DATA_ACK, beyond two round
 /// trips.
-fn upload(seed: u64, scheduler: SchedulerKind, congestion: CongestionAlgorithm) -> Option<(Duration, String)> {
+fn upload(
+    seed: u64,
+    scheduler: SchedulerKind,
+    congestion: CongestionAlgorithm,
+) -> Option<(Duration, String)> {
     let mut prng = Prng::new(seed);
     let config = config(scheduler, congestion);
     let paths = paths(&mut prng);
@@ -99,13 +104,15 @@ fn upload(seed: u64, scheduler: SchedulerKind, congestion: CongestionAlgorithm) 
 /// connection level, since data before it may be missing on that subflow.
 #[test]
 fn a_path_that_turns_black_while_it_repairs_losses_stops_no_upload() {
-    let seeds = std::env::var("ANABRANCH_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    let seeds = seeds(3);
     let mut late = Vec::new();
     let mut number = 0;
     for congestion in [CongestionAlgorithm::Cubic, CongestionAlgorithm::Bbr] {
         for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
             for seed in 0..seeds {
-                let Some((gap, what)) = upload(seed * 100 + i as u64, scheduler, congestion) else { continue };
+                let Some((gap, what)) = upload(seed * 100 + i as u64, scheduler, congestion) else {
+                    continue;
+                };
                 number += 1;
                 if gap > Duration::from_millis(300) {
                     late.push(what);
@@ -114,4 +121,113 @@ fn a_path_that_turns_black_while_it_repairs_losses_stops_no_upload() {
         }
     }
     assert!(number > 0 && late.is_empty(), "{} of {number} late\n{}", late.len(), late.join("\n"));
+}
+
+/// Number of seeds of each family.
+fn seeds(few: u64) -> u64 {
+    std::env::var("ANABRANCH_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
+}
+
+/// A short exchange. Both ends close at random times, and a path turns black around them. Returns
+/// the time from the last of these moments to both ends having the end of the other, without two
+/// round trips for each direction.
+fn close(seed: u64, scheduler: SchedulerKind) -> (Duration, String) {
+    let mut prng = Prng::new(seed);
+    let config = config(scheduler, CongestionAlgorithm::Cubic);
+    let paths: Vec<Path> = (0..2 + prng.below(2))
+        .map(|_| Path { dice: prng.bits(), ..Path::new(20_000_000, 2 + prng.below(40)) })
+        .collect();
+    let mut world = World::new(config, config, paths, prng.bits());
+    world.in_order = Some(Default::default());
+    let (there, back) = (octets(prng.pick(&[0, 1, 1000, 30_000])), octets(prng.pick(&[0, 1, 1000, 30_000])));
+    let at = |prng: &mut Prng| Instant::ZERO + Duration::from_micros(1_000_000 + prng.below(200_000));
+    // What the client and the server send, the ends of both, and the failure, in the order of time.
+    let mut deeds: Vec<(Instant, u8)> = (0..5).map(|deed| (at(&mut prng), deed)).collect();
+    deeds.sort_unstable();
+    let dark = prng.below(world.paths.len() as u64) as usize;
+    // A path must have been heard before it can be known to be silent.
+    world.client.outbox = octets(100);
+    let (mut sent, mut closed) = ([100, 0], [false, false]);
+    for (time, deed) in &deeds {
+        world.run_until(*time, |_| false);
+        let end = usize::from(*deed % 2);
+        let (data, forever) = ([&there, &back][end].clone(), Duration::from_secs(10_000));
+        let now = world.now;
+        let side = if end == 0 { &mut world.client } else { &mut world.server };
+        match deed {
+            0 | 1 if !closed[end] => {
+                sent[end] += data.len();
+                side.outbox = data;
+            }
+            0 | 1 => {}
+            2 | 3 => (side.closes, closed[end]) = (true, true),
+            _ => world.paths[dark].down = Some((now, now + forever)),
+        }
+        world.settle();
+    }
+    let moment = world.now;
+    let rtt = (0..world.paths.len()).map(|path| world.paths[path].delay * 2).max().unwrap_or_default();
+    let done = world.run_until(moment + Duration::from_secs(100), |world| {
+        [&world.client, &world.server].iter().all(|side| side.events.contains(&Event::PeerClosed))
+    });
+    let took = world.now.saturating_since(moment);
+    assert_eq!([world.server.inbox.len(), world.client.inbox.len()], sent, "seed {seed} {scheduler:?}");
+    let what = format!(
+        "seed {seed} {scheduler:?} dark {dark} at {moment} {deeds:?} took {took} {}",
+        if done { "" } else { "and was not done" }
+    );
+    (took.saturating_sub(rtt * 4), what)
+}
+
+/// The DATA_FIN reaches the peer on another path if its own is black.
+#[test]
+fn a_path_that_turns_black_does_not_hide_the_end() {
+    let mut late = Vec::new();
+    let mut number = 0;
+    for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
+        for seed in 0..seeds(30) {
+            let (took, what) = close(seed * 100 + i as u64, scheduler);
+            number += 1;
+            if took > Duration::from_millis(600) {
+                late.push(what);
+            }
+        }
+    }
+    assert!(late.is_empty(), "{} of {number} late\n{}", late.len(), late.join("\n"));
+}
+
+/// RFC 8684 section 3.3.8: a backup carries data if no other path works. A pause that is longer than
+/// a round trip is no failure; a time-out without an answer is one.
+#[test]
+fn a_backup_carries_nothing_at_a_false_alarm_and_all_after_a_failure() {
+    for (scheduler, fails) in SCHEDULERS.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+        for seed in 0..seeds(4) {
+            let mut prng = Prng::new(seed);
+            let config = config(scheduler, CongestionAlgorithm::Cubic);
+            let paths = vec![Path::new(10_000_000, 10), Path::new(10_000_000, 15)];
+            let mut world = World::new(config, config, paths, seed);
+            world.in_order = Some(Default::default());
+            world.run_until(Instant::ZERO + Duration::from_millis(200), |_| false);
+            world.client.mptcp().set_backup(SubflowId(1), true);
+            world.client.outbox = octets(4_000_000);
+            let moment = world.now + Duration::from_micros(500_000 + prng.below(500_000));
+            world.run_until(moment, |_| false);
+            let srtt =
+                world.client.mptcp().subflow_info(SubflowId(0)).and_then(|s| s.tcp.srtt).unwrap_or_default();
+            if fails {
+                world.paths[0].down = Some((moment, moment + Duration::from_secs(10_000)));
+            } else {
+                // The limit of silence is 50 ms beyond a round trip at least.
+                world.paths[0].delay += Duration::from_millis(60).max(srtt / 4 + Duration::from_millis(5));
+            }
+            let acked = world.client.mptcp().info().bytes_acked;
+            let later = moment + srtt * 2 + Duration::from_millis(400);
+            world.run_until(later, |_| false);
+            let backup = world.client.mptcp().subflow_info(SubflowId(1)).unwrap();
+            let info = world.client.mptcp().info();
+            let what = format!("{scheduler:?} {seed} {srtt} {backup:?} {info:?}");
+            assert_eq!(backup.bytes_assigned > 0, fails, "{what}");
+            assert!(info.bytes_acked > acked, "{what}");
+        }
+    }
 }

@@ -154,7 +154,7 @@ fn damaged_data_on_one_of_two_subflows_is_sent_on_the_other() {
 #[test]
 fn first_data_without_options_is_plain_tcp() {
     for from in [End::Client, End::Server] {
-        let config = Config { keys_twice: true, ..config(false) };
+        let config = Config { repeat_keys: true, ..config(false) };
         let mut world = World::new(config, config, paths(2), 44);
         world.joins = false;
         world.rule = Some(Box::new(move |_, end, _, segment| {
@@ -173,8 +173,8 @@ fn first_data_without_options_is_plain_tcp() {
 
 #[test]
 fn late_first_data_is_no_reason_to_fall_back_if_the_keys_went_ahead() {
-    for keys_twice in [false, true] {
-        let config = Config { keys_twice, ..config(false) };
+    for repeat_keys in [false, true] {
+        let config = Config { repeat_keys, ..config(false) };
         let mut world = World::new(config, config, paths(1), 45);
         let mut lost = false;
         world.rule = Some(Box::new(move |_, end, _, segment| {
@@ -185,13 +185,13 @@ fn late_first_data_is_no_reason_to_fall_back_if_the_keys_went_ahead() {
         let (world, differ) = exchange(world);
         assert_eq!(differ, [0, 0]);
         // Our own end waits for the keys; Linux falls back without them.
-        assert!(!world.server.events.contains(&Event::FellBack), "{keys_twice}");
+        assert!(!world.server.events.contains(&Event::FellBack), "{repeat_keys}");
     }
 }
 
 #[test]
-fn the_keys_go_ahead_of_the_data_once() {
-    let config = Config { keys_twice: true, ..config(false) };
+fn the_keys_go_ahead_of_the_data_and_with_it() {
+    let config = Config { repeat_keys: true, ..config(false) };
     let mut world = World::new(config, config, paths(1), 46);
     let forms = Rc::new(RefCell::new(Vec::new()));
     let seen = forms.clone();
@@ -205,7 +205,63 @@ fn the_keys_go_ahead_of_the_data_once() {
     }));
     let (_, differ) = exchange(world);
     assert_eq!(differ, [0, 0]);
-    assert_eq!(*forms.borrow(), [(true, false), (true, true), (false, true)]);
+    assert_eq!(*forms.borrow(), [(true, false), (true, true), (true, true)]);
+}
+
+/// Linux falls back if the first segment after the SYN that arrives has no MP_CAPABLE. With half of
+/// the segments lost, this is often a later one than the first with data.
+#[test]
+fn any_segment_that_arrives_first_has_the_keys() {
+    let (mut later, mut plain) = (0, 0);
+    for seed in 0..100 {
+        let config = Config { repeat_keys: true, ..config(false) };
+        let mut world = World::new(config, config, paths(1), seed);
+        world.joins = false;
+        let mut dice = Prng::new(seed);
+        let first = Rc::new(RefCell::new(None));
+        let seen = first.clone();
+        world.rule = Some(Box::new(move |_, end, _, segment| {
+            if end == End::Server || segment.flags.contains(Flags::SYN) {
+                return Verdict::Pass;
+            }
+            if dice.chance(50) {
+                return Verdict::Drop;
+            }
+            let keys = segment.mptcp.options().iter().find_map(|option| match option {
+                MptcpOption::MpCapable(capable) => Some(capable.form),
+                _ => None,
+            });
+            seen.borrow_mut().get_or_insert((keys, segment.payload.len()));
+            Verdict::Pass
+        }));
+        world.client.outbox = octets(5, 20_000);
+        let done =
+            world.run_until(Instant::ZERO + Duration::from_secs(1_000), |w| w.server.inbox.len() == 20_000);
+        assert!(done && world.server.inbox == octets(5, 20_000), "{seed}");
+        match *first.borrow() {
+            Some((Some(CapableForm::Data { len, .. }), payload)) => {
+                later += u32::from(usize::from(len) != payload)
+            }
+            Some((Some(_), _)) => {}
+            _ => plain += 1,
+        }
+        assert!(!world.server.events.contains(&Event::FellBack), "{seed}");
+    }
+    assert!(plain == 0 && later > 10, "{plain} without keys, {later} after the first");
+}
+
+/// Repeating the keys costs no round trip: the window of the first flight arrives as one.
+#[test]
+fn the_first_flight_need_not_wait_for_the_confirmation() {
+    for repeat_keys in [false, true] {
+        let config = Config { repeat_keys, ..config(false) };
+        let mut world = World::new(config, config, paths(1), 3);
+        world.client.outbox = octets(5, 9_000);
+        assert!(world.run_until(Instant::ZERO + Duration::from_secs(9), |w| w.server.inbox.len() == 9_000));
+        // One round trip for the handshake, half of one for the data, and its transmission.
+        let (rtt, sends) = (Duration::from_millis(40), Duration::from_millis(9 * 10));
+        assert!(world.now < Instant::ZERO + rtt + rtt / 2 + sends, "{repeat_keys} {}", world.now);
+    }
 }
 
 #[test]

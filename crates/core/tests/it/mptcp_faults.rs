@@ -347,6 +347,8 @@ proptest! {
             scheduler,
             reinjection: prng.pick(&[Reinjection::OnFailure, Reinjection::OnTimeout, Reinjection::Opportunistic]),
             dsn_width: prng.pick(&[DsnWidth::Four, DsnWidth::Eight]),
+            silence: prng.pick(&[None, Some(Duration::from_millis(50))]),
+            repeat_keys: prng.chance(50),
             ..config()
         };
         config.tcp.mss = prng.pick(&[200, 536, 1400]);
@@ -385,6 +387,7 @@ proptest! {
         let (up, down) = (prng.below(100_000) as usize, prng.pick(&[0, 1, 20_000]));
         let mut world = World::new(config, config, paths, prng.bits());
         world.rejoins = prng.chance(50);
+        world.in_order = prng.chance(50).then(Default::default);
         let (there, back) = (octets(1, up), octets(2, down));
         world.client.outbox = there.clone();
         world.server.outbox = back.clone();

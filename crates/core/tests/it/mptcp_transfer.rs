@@ -77,10 +77,13 @@ fn two_paths_carry_one_stream_both_ways() {
 #[test]
 fn losses_and_reordering_do_not_show() {
     for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
-        let lossy = |rate, delay| Path { loss: 30, reorder: 5, ..Path::new(rate, delay) };
-        let paths = vec![lossy(2_000_000, 10), lossy(500_000, 60), lossy(1_000_000, 5)];
-        let mut world = World::new(config(scheduler), config(scheduler), paths, 70 + i as u64);
-        exchange(&mut world, 300_000, 60_000, 6_000);
+        for silence in [None, Some(Duration::from_millis(50))] {
+            let lossy = |rate, delay| Path { loss: 30, reorder: 5, ..Path::new(rate, delay) };
+            let paths = vec![lossy(2_000_000, 10), lossy(500_000, 60), lossy(1_000_000, 5)];
+            let config = Config { silence, ..config(scheduler) };
+            let mut world = World::new(config, config, paths, 70 + i as u64);
+            exchange(&mut world, 300_000, 60_000, 6_000);
+        }
     }
 }
 

@@ -75,7 +75,7 @@ impl Options {
         let config = Config {
             tcp,
             capable_syns: CAPABLE_SYNS,
-            keys_twice: true,
+            repeat_keys: true,
             silence: Some(SILENCE),
             ..Config::default()
         };

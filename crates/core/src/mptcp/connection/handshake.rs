@@ -15,7 +15,7 @@ use crate::segment::{
     AddAddr, AddressId, CapableForm, DataSeqNumber, Flags, Key, MpCapable, MpJoin, MpTcpRst, Mptcp,
     MptcpOption, ResetReason, Segment, SeqNumber, Token,
 };
-use crate::tcp::{self, Multipath, reset_for};
+use crate::tcp::{self, Keys, Multipath, reset_for};
 use crate::time::{Duration, Instant};
 
 /// Values that must be unpredictable (RFC 8684 section 5), drawn by the owner.
@@ -425,8 +425,10 @@ impl Connection {
             if let (false, Some(multipath)) = (self.confirmed, subflow.tcp.multipath()) {
                 let keys = CapableForm::Ack { sender: self.local.key, receiver: sender };
                 multipath.ack = Some(MptcpOption::MpCapable(our_capable(checksums, keys)));
-                multipath.first = Some(our_capable(checksums, keys));
-                multipath.ack_due = self.config.keys_twice;
+                let repeat = self.config.repeat_keys;
+                let capable = our_capable(checksums, keys);
+                multipath.keys = Some(Keys { capable, dsn: self.local.idsn + 1, repeat });
+                multipath.ack_due = repeat;
             } else if matches!(capable.form, CapableForm::Ack { .. }) {
                 // The fourth segment tells the peer that its key has arrived, so that it may open
                 // subflows.
@@ -440,10 +442,7 @@ impl Connection {
     /// segment on a further one.
     pub(super) fn confirm(&mut self, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        if let Some(multipath) = subflow.tcp.multipath() {
-            multipath.ack = None;
-            multipath.first = None;
-        }
+        subflow.tcp.end_handshake();
         subflow.confirm_at = None;
         if index == 0 {
             self.confirmed = true;

@@ -4,6 +4,7 @@ use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::send::{Chunk, Copy};
+use crate::mptcp::silence;
 use crate::mptcp::subflow::{Stage, Subflow};
 use crate::segment::{DataSeqNumber, MpTcpRst, MptcpOption, ResetReason, SeqNumber};
 use crate::tcp::{self, CloseReason, Coupling};
@@ -150,9 +151,7 @@ impl Connection {
     /// its losses by itself.
     pub(super) fn keep(&mut self, index: usize) {
         let subflows = &self.subflows;
-        self.tx.keep(|chunk| {
-            chunk.is_on(index) && !chunk.copies().any(|copy| has_in_order(subflows, copy))
-        });
+        self.tx.keep(|chunk| chunk.is_on(index) && !chunk.copies().any(|copy| has_in_order(subflows, copy)));
     }
 
     /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks
@@ -175,15 +174,12 @@ impl Connection {
                         .is_none_or(|s| !s.is_alive() || s.tcp.has_delivered(copy.seq, copy.end))
                 })
         });
-        let ready = self.subflows.iter().filter(|s| s.is_ready()).count().max(1);
+        let (ends, ready) = (self.ends(), self.speakers());
         // Each stall probes on another subflow, because the previous one may have failed.
-        let turn = self.stalls as usize % ready;
-        let ends = self.tx.is_closed() && !self.tx.fin_acked();
-        if let Some(multipath) =
-            self.subflows.iter_mut().filter(|s| s.is_ready()).nth(turn).and_then(|s| s.tcp.multipath())
-        {
+        let turn = ready.get(self.stalls as usize % ready.len().max(1));
+        if let Some(multipath) = turn.and_then(|index| self.subflows[*index].tcp.multipath()) {
             // While the peer may lack our keys, the probe repeats them.
-            if ends && multipath.data_fin_said && multipath.ack.is_none() {
+            if ends && multipath.ack.is_none() {
                 multipath.data_fin_due = true;
             } else {
                 multipath.probe_due = true;
@@ -210,11 +206,26 @@ impl Connection {
             return;
         }
         if self.stall_at.is_none() {
-            // The slowest subflow may still deliver, so the largest time-out counts.
-            let rto = self.subflows.iter().filter(|s| s.is_ready()).map(|s| s.tcp.info().rto).max();
-            let rto = rto.unwrap_or(Duration::from_secs(1)) * (2 << self.stalls.min(MAX_SHIFT));
-            self.stall_at = Some(now + rto.min(MAX_STALL));
+            let wait = self.patience() * (1 << self.stalls.min(MAX_SHIFT));
+            self.stall_at = Some(now + wait.min(MAX_STALL));
         }
+    }
+
+    /// Time without progress before the first stall. A DATA_FIN without data is in no flight, so
+    /// its subflow does not show a silence by itself.
+    fn patience(&self) -> Duration {
+        let ready = || self.subflows.iter().filter(|s| s.is_ready());
+        if let Some(least) = self.config.silence
+            && self.ends()
+            && !self.tx.has_chunks()
+            && ready().count() > 1
+            && let Some(limit) = ready().filter_map(|s| silence::limit(&s.tcp.info(), least)).max()
+        {
+            return limit;
+        }
+        // The slowest subflow may still deliver, so the largest time-out counts.
+        let rto = ready().map(|s| s.tcp.info().rto).max();
+        rto.unwrap_or(Duration::from_secs(1)) * 2
     }
 
     /// Called after every event: handles state changes of subflows and their consequences.

@@ -43,25 +43,41 @@ impl Connection {
         }
     }
 
-    /// Schedules the DATA_FIN without data, once, if the last data was sent without it. If it is
-    /// lost, the stall timer repeats it.
+    /// Schedules the DATA_FIN without data if no subflow that works has sent it. If it is lost, the
+    /// stall timer repeats it.
     fn say_end(&mut self) {
-        if self.mode != Mode::Multipath || !self.tx.is_closed() || self.tx.fin_acked() || self.tx.unsent() > 0
-        {
+        if self.mode != Mode::Multipath || !self.ends() {
             return;
         }
-        let mut ready = self.subflows.iter_mut().filter(|s| s.is_ready());
-        if let Some(multipath) = ready.next().and_then(|s| s.tcp.multipath())
-            && !multipath.data_fin_said
-            && !self.subflows.iter_mut().any(|s| s.tcp.multipath().is_some_and(|m| m.data_fin_said))
-            && let Some(multipath) =
-                self.subflows.iter_mut().find(|s| s.is_ready()).and_then(|s| s.tcp.multipath())
+        let said = |s: &mut Subflow| s.tcp.multipath().is_some_and(|m| m.data_fin_said);
+        if self.subflows.iter_mut().any(|s| s.works() && said(s)) {
+            return;
+        }
+        if let Some(index) = self.speakers().into_iter().find(|index| !said(&mut self.subflows[*index]))
+            && let Some(multipath) = self.subflows[index].tcp.multipath()
         {
             multipath.data_fin_due = true;
             multipath.data_fin_said = true;
             // The keys come first. The answer to a probe shows that the peer has them.
             multipath.probe_due |= multipath.ack.is_some();
         }
+    }
+
+    /// Whether only the DATA_FIN may be missing at the peer, besides data under way.
+    pub(super) fn ends(&self) -> bool {
+        self.tx.is_closed() && !self.tx.fin_acked() && self.tx.unsent() == 0
+    }
+
+    /// The subflows for a segment without data, the most promising one first: one that answers,
+    /// that is no backup, and from which the peer was heard last.
+    pub(super) fn speakers(&self) -> Vec<usize> {
+        let mut ready: Vec<usize> =
+            (0..self.subflows.len()).filter(|i| self.subflows[*i].is_ready()).collect();
+        ready.sort_by_key(|index| {
+            let subflow = &self.subflows[*index];
+            (!subflow.answers(), subflow.backup, *index != self.last_heard, subflow.tcp.info().srtt)
+        });
+        ready
     }
 
     /// Assigns one chunk. If PSH requests one acknowledgement per window, assigns all chunks that
@@ -100,16 +116,18 @@ impl Connection {
         }
     }
 
-    /// The subflows that carry data: silent ones only if all are, and backups only if there is no
-    /// other (RFC 8684 section 3.3.8).
+    /// The subflows that carry data: silent ones only if all are, and backups only if the others
+    /// have had a time-out and no answer since (RFC 8684 section 3.3.8). A silence alone may be a
+    /// false alarm, and a backup may be expensive.
     fn views(&self, now: Instant) -> Vec<PathView> {
-        let speaks = self.subflows.iter().any(Subflow::answers);
-        let carries = |s: &Subflow| if speaks { s.answers() } else { s.is_ready() };
-        let regular = self.subflows.iter().any(|s| carries(s) && !s.backup);
+        let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup && !s.is_condemned());
+        let eligible = |s: &Subflow| s.is_ready() && !(regular && s.backup);
+        let speaks = self.subflows.iter().any(|s| eligible(s) && s.answers());
+        let carries = |s: &Subflow| eligible(s) && (!speaks || s.answers());
         let redundant = self.config.scheduler == SchedulerKind::Redundant;
         let mut views = Vec::new();
         for (index, subflow) in self.subflows.iter().enumerate() {
-            if carries(subflow) && (!regular || !subflow.backup) {
+            if carries(subflow) {
                 views.push(view(now, index, subflow, redundant && self.lacking(index).is_some()));
             }
         }
@@ -131,9 +149,7 @@ impl Connection {
             let repairs = subflow.works() && !subflow.tcp.repairs_timeout();
             has_in_order(subflows, copy) || repairs && subflow.tcp.has_delivered(copy.seq, copy.end)
         };
-        while let Some(chunk) =
-            self.tx.first_lost(|chunk| self.stalls == 0 && chunk.copies().any(arrived))
-        {
+        while let Some(chunk) = self.tx.first_lost(|chunk| self.stalls == 0 && chunk.copies().any(arrived)) {
             self.tx.found(chunk);
         }
         let mut order: Vec<&PathView> = views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
@@ -210,8 +226,8 @@ impl Connection {
     fn send_new(&mut self, now: Instant, index: usize, skip: u64) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let mut most = u32::from(subflow.tcp.info().mss);
-        // The first data segment repeats the keys, in an option that is larger than a later DSS.
-        if subflow.bytes_assigned == 0 && subflow.tcp.multipath().is_some_and(|m| m.first.is_some()) {
+        // Data segments repeat the keys, in an option that is larger than a later DSS.
+        if subflow.tcp.multipath().is_some_and(|m| m.keys.is_some()) {
             most = most.saturating_sub(TIGHTER).max(1);
         }
         let Some((dsn, len)) = self.tx.peek(skip, most) else { return false };

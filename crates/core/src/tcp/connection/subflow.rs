@@ -22,7 +22,7 @@ impl Connection {
         multipath: Multipath,
     ) -> Self {
         let mut this = Self::connect(now, config, ports.0, ports.1, iss);
-        this.become_subflow(iss, multipath);
+        this.become_subflow(multipath);
         this
     }
 
@@ -35,15 +35,14 @@ impl Connection {
         multipath: Multipath,
     ) -> Option<Self> {
         let mut this = Self::accept(now, config, syn, iss)?;
-        this.become_subflow(iss, multipath);
+        this.become_subflow(multipath);
         // A second time, because the options of the subflow reduce the MSS.
         this.take_syn(now, syn);
         Some(this)
     }
 
-    fn become_subflow(&mut self, iss: SeqNumber, multipath: Multipath) {
-        let first = multipath.begins_with_keys().then_some(iss + 1);
-        self.tx.set_map(Some(SendMap::new(first)));
+    fn become_subflow(&mut self, multipath: Multipath) {
+        self.tx.set_map(Some(SendMap::new(multipath.begins_with_keys())));
         self.multipath = Some(Box::new(multipath));
     }
 
@@ -85,8 +84,17 @@ impl Connection {
 
     /// As [`Connection::multipath_overhead`], including the larger option of the segment with keys.
     pub(super) fn multipath_room(&self) -> u16 {
-        let keys = |multipath: &Multipath| if multipath.first.is_some() { TIGHTER as u16 } else { 0 };
+        let keys = |multipath: &Multipath| if multipath.keys.is_some() { TIGHTER as u16 } else { 0 };
         self.multipath.as_deref().map_or(0, |multipath| multipath.overhead() + keys(multipath))
+    }
+
+    /// Notes that the peer has our keys, or our HMAC: they are not repeated any more.
+    pub(crate) fn end_handshake(&mut self) {
+        if let Some(multipath) = &mut self.multipath {
+            multipath.ack = None;
+            multipath.keys = None;
+        }
+        self.tx.widen_map();
     }
 
     /// Queues all of `data`, mapped to `dsn`; the caller has checked the room. Returns the end of

@@ -204,8 +204,8 @@ impl Cell {
         let timestamps = self.has_timestamps();
         let tcp = tcp::Config { mss, window_scale: Some(7), rto, timestamps, ..base };
         let checksums = self.checksums[1];
-        let keys_twice = true;
-        mptcp::Config { tcp, dsn_width: self.width, checksums, keys_twice, ..mptcp::Config::default() }
+        let repeat_keys = true;
+        mptcp::Config { tcp, dsn_width: self.width, checksums, repeat_keys, ..mptcp::Config::default() }
     }
 
     /// Whether segments have timestamps: an ADD_ADDR with an IPv6 address and a port has no room
