@@ -51,14 +51,16 @@ use crate::error::Error;
 /// Prints the error of a program, if any, and returns its exit code.
 #[must_use]
 pub fn exit(outcome: Result<(), Error>) -> ExitCode {
-    match outcome {
+    let code = match outcome {
         Ok(()) | Err(Error::Pipe) => ExitCode::SUCCESS,
         Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
         Err(error) => {
             log::ended(&error);
             ExitCode::from(error.code())
         }
-    }
+    };
+    log::finish();
+    code
 }
 
 /// Runs a program with one command: parses its options and the file of `--config`, then calls

@@ -2,6 +2,7 @@
 //!
 //! Before [`Logging::start`] is called, all levels are written as text.
 
+mod aside;
 mod limit;
 
 use std::sync::OnceLock;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use anabranch_net::set::unix_time;
 use serde_json::{Map, Value};
 
+pub(crate) use self::aside::finish;
 pub(crate) use self::limit::{Class, Limiter, REPORT_EVERY};
 use crate::calendar::rfc3339;
 use crate::error::Error;
@@ -66,6 +68,17 @@ impl Logging {
     pub fn start(self, program: &'static str) {
         // A process is one program, so only the first call takes effect.
         let _ = STARTED.set(Started { program, logging: self });
+    }
+
+    /// As [`Logging::start`], and lines are written by a thread of their own: for a program whose
+    /// work must not wait for the reader of its log. Of more than 1024 lines that wait, the later
+    /// ones are dropped and counted.
+    pub fn start_aside(self, program: &'static str) {
+        self.start(program);
+        aside::start(|dropped| {
+            let text = format!("{dropped} lines of the log were dropped, because nobody read them");
+            Entry::warning("log", text).with("dropped", dropped).line().filter(|_| dropped > 0)
+        });
     }
 }
 
@@ -130,9 +143,7 @@ impl Entry {
 
     /// Writes the line to standard error, if its level is logged.
     pub fn write(&self) {
-        if let Some(line) = self.line() {
-            say!("{line}");
-        }
+        self.line().into_iter().for_each(put);
     }
 
     fn text(&self, program: Option<&str>) -> String {
@@ -168,9 +179,15 @@ pub(crate) fn ended(error: &Error) {
             let (message, hint) = error.parts();
             let entry = Entry::new(Level::Error, "ended", message);
             let entry = hint.into_iter().fold(entry, Entry::hinted);
-            say!("{}", entry.json(program, unix_time()));
+            put(entry.json(program, unix_time()));
         }
-        _ => say!("{error}"),
+        _ => put(error.to_string()),
+    }
+}
+
+fn put(line: String) {
+    if let Some(line) = aside::put(line) {
+        say!("{line}");
     }
 }
 

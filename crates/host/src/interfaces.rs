@@ -36,12 +36,22 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The destinations that it has routes to.
-    pub fn destinations(&self) -> impl Iterator<Item = Prefix> {
-        self.routes.iter().filter_map(|Route { family, destination, .. }| {
+    /// The destinations that it has routes to, with their metrics.
+    pub fn destinations(&self) -> impl Iterator<Item = (Prefix, u32)> {
+        self.routes.iter().filter_map(|Route { family, destination, metric, .. }| {
             let destination = if destination == DEFAULT { family.any() } else { destination };
-            destination.parse().ok()
+            Some((destination.parse().ok()?, *metric))
         })
+    }
+
+    /// Whether it is up and has an address.
+    pub fn is_open(&self) -> bool {
+        self.up && !self.addresses.is_empty()
+    }
+
+    /// Whether it has a default route of either family.
+    pub fn is_default(&self) -> bool {
+        self.routes.iter().any(|route| route.destination == DEFAULT)
     }
 }
 

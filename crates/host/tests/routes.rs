@@ -398,9 +398,10 @@ fn an_interface_without_a_default_route_reaches_its_link() {
         }
         let mut routes = routes(&[]);
         let interface = homes.interface("up1");
-        let covers = |to: &str| interface.destinations().any(|one| one.contains(to.parse().expect("one")));
+        let covers =
+            |to: &str| interface.destinations().any(|(one, _)| one.contains(to.parse().expect("one")));
         assert!(covers("10.8.1.2") && !covers(SERVER_V4) && covers("fd08:1::2") && !covers(SERVER_V6));
-        assert!(homes.interface("up0").destinations().any(|one| one.length() == 0));
+        assert!(homes.interface("up0").destinations().any(|(one, _)| one.length() == 0));
         let path = routes.place(&interface).expect("it is placed");
         connect(&homes, &path, path.local_v4.into(), "10.8.1.2");
         let from = path.local_v4.to_string();

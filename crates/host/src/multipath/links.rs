@@ -1,7 +1,7 @@
 //! The interfaces that are paths: which ones, and what follows from their changes.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::Duration;
@@ -33,6 +33,8 @@ struct State {
     watch: Option<Watch>,
     /// By name.
     links: BTreeMap<String, Link>,
+    /// Names of the interfaces that are up and have an address, but no route.
+    idle: Vec<String>,
     /// The warnings in force, by name of the interface.
     told: BTreeMap<String, String>,
 }
@@ -61,11 +63,17 @@ impl<'a> Links<'a> {
             [] => Vec::new(),
             named => named.iter().chain(backup).cloned().collect(),
         };
-        let state = State { routes, watch: Some(watch), links: BTreeMap::new(), told: BTreeMap::new() };
+        let state = State {
+            routes,
+            watch: Some(watch),
+            links: BTreeMap::new(),
+            idle: Vec::new(),
+            told: BTreeMap::new(),
+        };
         let state = RefCell::new(state);
         let this = Self { engine, names, chosen, backup, state };
         let there = interfaces::list().map_err(|error| error.into_error("list interfaces", ""))?;
-        for name in this.chosen.iter().chain(backup) {
+        for name in this.chosen.iter().chain(backup).collect::<BTreeSet<_>>() {
             if !there.iter().any(|interface| interface.name == *name) {
                 Entry::warning(
                     "missing",
@@ -74,15 +82,14 @@ impl<'a> Links<'a> {
                 .write();
             }
         }
-        let failures = this.apply(there);
+        let mut failures = this.apply(there);
         if this.state.borrow().links.is_empty() {
-            if let Some((_, error)) = failures.into_iter().next() {
-                return Err(error.into());
+            if !failures.is_empty() {
+                return Err(failures.remove(0).1.into());
             }
-            Entry::warning("no interface", "no interface is up and has an address").write();
-        } else {
-            this.tell(failures);
+            Entry::warning("no interface", "no interface is up and has an address and a route").write();
         }
+        this.tell(failures);
         Ok(this)
     }
 
@@ -115,12 +122,20 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Warns of failures that are new, each with its interface. Returns whether to try again.
+    /// Warns of failures that are new, each with its interface, and of interfaces that lead nowhere.
+    /// Returns whether to try again.
     fn tell(&self, failures: Vec<(String, RoutesError)>) -> bool {
         let again = failures.iter().any(|(_, error)| error.is_transient());
-        let texts = failures.into_iter().map(|(name, error)| (name, Error::from(error).to_string()));
-        let now: BTreeMap<String, String> = texts.collect();
-        let told = &mut self.state.borrow_mut().told;
+        let State { idle, links, told, .. } = &mut *self.state.borrow_mut();
+        let lost = idle.iter().map(|name| (name.clone(), format!("{name} has no route, and is not used")));
+        let local =
+            links.iter().filter(|(_, link)| is_usable(&link.interface) && !link.interface.is_default());
+        let local = local.map(|(name, _)| {
+            (name.clone(), format!("{name} has no default route, and is used for its own networks only"))
+        });
+        let failed = failures.into_iter().map(|(name, error)| (name, Error::from(error).to_string()));
+        // A failure comes last, since it counts more.
+        let now: BTreeMap<String, String> = lost.chain(local).chain(failed).collect();
         for (name, text) in now.iter().filter(|(name, text)| told.get(*name) != Some(*text)) {
             Entry::warning("interface", text.as_str()).with("interface", name.as_str()).write();
         }
@@ -145,12 +160,14 @@ impl<'a> Links<'a> {
     fn apply(&self, there: Vec<Interface>) -> Vec<(String, RoutesError)> {
         let mut failures = Vec::new();
         let mut state = self.state.borrow_mut();
-        let State { routes, links, .. } = &mut *state;
+        let State { routes, links, idle, .. } = &mut *state;
         let there: BTreeMap<String, Interface> = there
             .into_iter()
             .filter(|interface| self.chosen.is_empty() || self.chosen.contains(&interface.name))
             .map(|interface| (interface.name.clone(), interface))
             .collect();
+        let leads_nowhere = |interface: &&Interface| interface.is_open() && interface.routes.is_empty();
+        *idle = there.values().filter(leads_nowhere).map(|interface| interface.name.clone()).collect();
         // Losses first: what takes long follows.
         for link in links.values_mut() {
             let usable = there.get(&link.interface.name).is_some_and(is_usable);
@@ -218,9 +235,9 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Whether packets can leave by an interface.
+/// Whether packets can leave by an interface. The kernel drops static routes when it goes down.
 fn is_usable(interface: &Interface) -> bool {
-    interface.up && !interface.addresses.is_empty()
+    interface.is_open() && !interface.routes.is_empty()
 }
 
 /// Time without a change after which the rules of the packet filter are looked at.

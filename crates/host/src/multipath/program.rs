@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anabranch_core::mptcp::SchedulerKind;
 use anabranch_core::tcp::CongestionAlgorithm;
@@ -17,6 +18,7 @@ use clap::Command;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::engine::Engine;
@@ -183,7 +185,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
 /// # Errors
 /// As [`main`].
 pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> {
-    arguments.logging.start("multipath");
+    arguments.logging.start_aside("multipath");
     if arguments.teardown {
         return Ok(Routes::tear_down()?);
     }
@@ -193,13 +195,16 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     }
     let mut options = Options::new(secret()?);
     options.memory = arguments.memory.0;
-    // Each connection has a socket of the kernel.
-    options.connections = options.connections.min(descriptors().saturating_sub(OTHER_DESCRIPTORS));
+    // Each connection has a socket of the kernel, and each client that has none yet.
+    let descriptors = descriptors();
+    let entrants = MOST_ENTRANTS.min(descriptors / 4);
+    let others = OTHER_DESCRIPTORS + entrants;
+    options.connections = options.connections.min(descriptors.saturating_sub(others));
     options.accepted = options.connections / 2;
     options.config.scheduler = scheduler;
     options.config.tcp.congestion = arguments.congestion.into();
     let runtime = service::runtime()?;
-    let outcome = LocalSet::new().block_on(&runtime, serve(&arguments, services, options));
+    let outcome = LocalSet::new().block_on(&runtime, serve(&arguments, services, options, entrants));
     // A report that is not read must not hold back the end.
     runtime.shutdown_background();
     outcome
@@ -209,6 +214,7 @@ async fn serve(
     arguments: &Arguments,
     services: Vec<(SocketAddr, Service)>,
     options: Options,
+    entrants: usize,
 ) -> Result<(), Error> {
     let mut signals = Signals::catch()?;
     let metrics = Metrics::bind(arguments.metrics.as_ref()).await?;
@@ -222,11 +228,14 @@ async fn serve(
     engine.stack(|stack| ports.iter().for_each(|port| stack.listen(*port)));
     let names = RefCell::default();
     let links = Links::open(Rc::clone(&engine), &names, &arguments.interface, &arguments.backup, ports)?;
+    // Each listener has room for the next client.
+    let entrants = Arc::new(Semaphore::new(entrants + listeners.len()));
     for (listener, service) in listeners {
         if let Ok(address) = listener.local_addr() {
             Entry::info("listening", format!("{}: listening on {address}", service.name())).write();
         }
-        let service = relay::serve(Rc::clone(&engine), listener, service, arguments.allow_remote);
+        let entrants = Arc::clone(&entrants);
+        let service = relay::serve(Rc::clone(&engine), listener, service, entrants, arguments.allow_remote);
         spawn_local(service);
     }
     for Listen { port, to } in &arguments.listen {
@@ -301,7 +310,8 @@ fn services(arguments: &Arguments) -> Result<Vec<(SocketAddr, Service)>, Error> 
 fn clash(services: &[(SocketAddr, String)]) -> Option<(&str, &str, SocketAddr)> {
     let covers = |a: &SocketAddr, b: &SocketAddr| {
         // On Linux, [::] is for IPv4 too.
-        a.ip() == b.ip() || (a.ip().is_unspecified() && (a.is_ipv6() || b.is_ipv4()))
+        a.ip().to_canonical() == b.ip().to_canonical()
+            || (a.ip().is_unspecified() && (a.is_ipv6() || b.is_ipv4()))
     };
     services.iter().enumerate().find_map(|(i, (b, second))| {
         let same = |(a, _): &&(SocketAddr, String)| {
@@ -355,6 +365,8 @@ impl From<Congestion> for CongestionAlgorithm {
 
 /// Port of SOCKS (RFC 1928 section 3).
 const SOCKS_PORT: u16 = 1080;
+/// Limit on clients whose connection is not open yet; further ones wait in the kernel.
+const MOST_ENTRANTS: usize = 1024;
 /// Descriptors for devices, listeners and programs.
 const OTHER_DESCRIPTORS: usize = 64;
 /// A common port of HTTP proxies.

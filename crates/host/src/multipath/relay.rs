@@ -4,12 +4,14 @@
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_core::tcp::CloseReason;
 use bytes::Bytes;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
@@ -44,12 +46,22 @@ impl Service {
 
 /// Serves the clients of a listener, forever. If other hosts can be `remote` clients of a proxy, it
 /// leads to none of this host's own addresses: what its firewall keeps from them would be open.
-pub(super) async fn serve(engine: Rc<Engine>, listener: TcpListener, service: Service, remote: bool) {
+///
+/// A client counts as one of the `entrants` until its connection is open.
+pub(super) async fn serve(
+    engine: Rc<Engine>,
+    listener: TcpListener,
+    service: Service,
+    entrants: Arc<Semaphore>,
+    remote: bool,
+) {
     loop {
+        // Before its socket takes a descriptor.
+        let Ok(entrant) = Arc::clone(&entrants).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((client, _)) => {
                 let (engine, service) = (Rc::clone(&engine), service.clone());
-                spawn_local(async move { serve_client(&engine, &client, &service, remote).await });
+                spawn_local(async move { serve_client(&engine, &client, &service, entrant, remote).await });
             }
             // For example when the process has no descriptors left.
             Err(_) => sleep(ACCEPT_PAUSE).await,
@@ -72,7 +84,13 @@ pub(super) async fn pass(stream: Stream, target: Target) {
     }
 }
 
-async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service, remote: bool) {
+async fn serve_client(
+    engine: &Rc<Engine>,
+    client: &TcpStream,
+    service: &Service,
+    entrant: OwnedSemaphorePermit,
+    remote: bool,
+) {
     let _ = client.set_nodelay(true);
     let asked = match service {
         Service::Forward(target) => Some((target.clone(), Vec::new())),
@@ -82,6 +100,7 @@ async fn serve_client(engine: &Rc<Engine>, client: &TcpStream, service: &Service
     let Some((target, first)) = asked else { return };
     let guarded = remote && !matches!(service, Service::Forward(_));
     let opened = open(engine, &target, guarded).await;
+    drop(entrant);
     let reply = opened.as_ref().map_or_else(|reply| *reply, |_| Reply::Succeeded);
     let answered = match service {
         Service::Socks => say(client, &reply.encode()).await,

@@ -190,6 +190,8 @@ struct Entry {
     /// Whether paths may lack a subflow.
     uncovered: bool,
     recover_at: Option<Instant>,
+    /// When the rates of its paths are measured again.
+    measure_at: Instant,
     /// When a released connection is aborted.
     orphan_at: Option<Instant>,
     /// Bytes that the peer had not taken when that time was set.
@@ -216,6 +218,7 @@ impl Entry {
             tried: Vec::new(),
             uncovered: true,
             recover_at: None,
+            measure_at: now,
             orphan_at: None,
             orphan_rest: 0,
             armed: None,
@@ -609,7 +612,9 @@ impl Stack {
                 entry.released |= entry.origin == Origin::Theirs && !entry.open;
                 self.counters.failed += u64::from(failed);
             }
-            Event::Established | Event::Readable | Event::Writable | Event::Priority(..) => {}
+            // The peer has taken data.
+            Event::Writable => self.measure_rates(now, slot),
+            Event::Established | Event::Readable | Event::Priority(..) => {}
         }
     }
 

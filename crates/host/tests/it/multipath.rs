@@ -355,6 +355,90 @@ fn nobody_has_to_read_the_reports() {
     assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
 }
 
+/// The log of a program whose standard error is full and not read stops no connection and no change
+/// of an interface.
+#[test]
+fn nobody_has_to_read_the_log() {
+    let Some(hosts) = Hosts::open("mpj", 0) else { return };
+    let _server = hosts.serve("tcp", PORT);
+    let (_reader, mut writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe may not wait");
+    while writer.write(&[b' '; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe may wait");
+    let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
+    let mut daemon = Kept(command.stdout(Stdio::piped()).stderr(writer).spawn().expect("it starts"));
+    drop(command);
+    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "10", "http://10.9.1.2:8000/"];
+    let fetched = || hosts.curl(&fetch) == hosts.file;
+    let soon = |done: &dyn Fn() -> bool| {
+        (0..100).any(|_| {
+            thread::park_timeout(Duration::from_millis(50));
+            done()
+        })
+    };
+    assert!(soon(&fetched));
+    ip(&["-n", &hosts.client, "link", "set", "dev", "c1", "down"]);
+    // The warning of its loss waits, and the other interface carries the next connection.
+    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "10", "http://10.9.2.2:8000/"];
+    assert!(soon(&|| hosts.curl(&fetch) == hosts.file));
+    run("kill", &["-TERM", &daemon.0.id().to_string()]);
+    assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
+}
+
+/// Clients that say nothing take no more than a share of the descriptors.
+#[test]
+fn clients_that_say_nothing_leave_room_for_the_others() {
+    let Some(hosts) = Hosts::open("mpk", 0) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let mut command = mortal("ip", Farewell::Interrupt);
+    let limited = "ulimit -n 128 && exec \"$0\" --json --socks 127.0.0.1:1080";
+    command.args(["netns", "exec", &hosts.client, "sh", "-c", limited]);
+    command.arg(assert_cmd::cargo::cargo_bin!("anabranch-multipath"));
+    let daemon = Daemon::spawn(command);
+    let files = || text(&run("ls", &[&format!("/proc/{}/fd", daemon.child.id())]).stdout).lines().count();
+    let idle = files();
+    within(&hosts.client, || {
+        let silent: Vec<TcpStream> =
+            (0..300).map(|_| TcpStream::connect(SOCKS).expect("the kernel takes it")).collect();
+        thread::park_timeout(Duration::from_millis(300));
+        let busy = files();
+        assert!(idle + 20 < busy && busy < idle + 50, "{idle} {busy}");
+        drop(silent);
+    });
+    // Interfaces are still followed, and others are served.
+    assert!(hosts.curl(&["--socks5-hostname", SOCKS, "http://10.9.1.2:8000/"]) == hosts.file);
+    ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
+    daemon.says("c2 is lost");
+    ended(daemon);
+}
+
+/// The kernel drops the static routes of an interface that goes down, and keeps those of its
+/// addresses.
+#[test]
+fn an_interface_that_returns_without_its_routes_is_warned_of() {
+    let Some(hosts) = Hosts::open("mpl", 0) else { return };
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    let set = |state: &str| ip(&["-n", &hosts.client, "link", "set", "dev", "c2", state]);
+    set("down");
+    daemon.says("c2 is lost");
+    set("up");
+    daemon.says("c2 has no default route");
+    set("down");
+    daemon.says("c2 is lost");
+    // Without any route it is not used.
+    ip(&["-n", &hosts.client, "address", "flush", "dev", "c2"]);
+    ip(&["-n", &hosts.client, "address", "add", "10.9.2.1/24", "dev", "c2", "noprefixroute"]);
+    ip(&["netns", "exec", &hosts.client, "sysctl", "-qw", "net.ipv6.conf.c2.disable_ipv6=1"]);
+    set("up");
+    daemon.says("c2 has no route");
+    let report = ended(daemon);
+    let up = |name: &str| {
+        let paths = report["paths"].as_array().expect("a list").iter();
+        paths.filter(|path| path["interface"] == name).all(|path| path["up"] == true)
+    };
+    assert!(up("c1") && !up("c2"), "{report}");
+}
+
 /// An interface whose name no rule can have does not stop the others; remote clients of a proxy do
 /// not reach this host.
 #[test]
@@ -411,6 +495,7 @@ fn bad_options_have_exit_code_2_and_a_hint() {
         ["--socks=127.0.0.1", "--forward=1080=host:80"],
         ["--listen=80=host:80", "--listen=80=other:80"],
         ["--listen=47202=host:80", "--metrics=0.0.0.0"],
+        ["--socks=127.0.0.1:8080", "--connect=[::ffff:127.0.0.1]:8080"],
     ] {
         let (code, said) = multipath(&[&same[..], &["--check"]].concat());
         assert!(code == Some(2) && said.contains("two services want port"), "{same:?}: {said}");

@@ -137,6 +137,10 @@ impl Stack {
             }
             Notice::TooBig(mtu) => {
                 let remote = tuple.remote.ip();
+                // RFC 8201 section 4: IPv6 has no smaller MTU, so the notice is discarded.
+                if remote.is_ipv6() && mtu < least_mtu(remote) {
+                    return false;
+                }
                 let mtu = mtu.max(least_mtu(remote));
                 // Only a notice about data in flight is believed.
                 if !entry.connection.handle_path_mtu(now, id, mss(mtu, remote), seq) {

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_core::mptcp::{Connection, PathId, SubflowId, SubflowInfo};
 use anabranch_core::segment::AddressId;
-use anabranch_core::tcp::State;
+use anabranch_core::tcp::{self, State};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::prefix::Prefix;
 
@@ -29,8 +29,9 @@ pub struct PathConfig {
     pub backup: bool,
     /// Addresses that are announced to peers which have connected to a port of [`Stack::listen`].
     pub announced: Vec<IpAddr>,
-    /// Destinations that the path leads to.
-    pub destinations: Vec<Prefix>,
+    /// Destinations that the path leads to, each with the metric of its route: the smallest one is
+    /// preferred.
+    pub destinations: Vec<(Prefix, u32)>,
 }
 
 /// The state of a path for a report. Counters are those since the path was first added.
@@ -64,6 +65,9 @@ pub(super) struct Path {
     config: PathConfig,
     pub(super) up: bool,
     rtt: Option<Duration>,
+    /// Highest rate of a subflow that has filled its window, in bytes per second. It wears off with
+    /// each measurement.
+    rate: Option<u64>,
     /// Whether a subflow has had a time-out since a packet last arrived.
     silent: bool,
     total: PathReport,
@@ -95,20 +99,38 @@ impl Path {
         self.total.retransmissions += info.tcp.retransmissions;
     }
 
-    /// The length of the longest prefix that covers an address; `None` if the path does not lead
-    /// there.
-    fn covers(&self, remote: IpAddr) -> Option<u8> {
+    /// The length of the longest prefix that covers an address, and the metric of its route; `None`
+    /// if the path does not lead there.
+    fn covers(&self, remote: IpAddr) -> Option<(Reverse<u8>, u32)> {
         self.address(remote.is_ipv4())?;
-        let destinations = self.config.destinations.iter().filter(|prefix| prefix.contains(remote));
-        destinations.map(Prefix::length).max()
+        let destinations = self.config.destinations.iter().filter(|(prefix, _)| prefix.contains(remote));
+        destinations.map(|(prefix, metric)| (Reverse(prefix.length()), *metric)).min()
     }
 
     /// The order in which paths to an address are tried: regular before backup, working before
-    /// silent, a longer prefix before a shorter one, and by round-trip time; an unknown path is
-    /// tried before a known slow one. `None` if the path does not lead there.
-    fn rank(&self, remote: IpAddr) -> Option<(bool, bool, Reverse<u8>, Duration)> {
-        let length = self.covers(remote)?;
-        Some((self.config.backup, self.silent, Reverse(length), self.rtt.unwrap_or_default()))
+    /// silent, a longer prefix before a shorter one, the one that delivers a first flight earlier,
+    /// and the route's metric. A path that is not measured is tried before a known slow one. `None`
+    /// if the path does not lead there.
+    fn rank(&self, remote: IpAddr) -> Option<(bool, bool, Reverse<u8>, Duration, u32)> {
+        let (length, metric) = self.covers(remote)?;
+        Some((self.config.backup, self.silent, length, self.first_flight(), metric))
+    }
+
+    /// Time for a round trip and the first window (RFC 6928); zero before a measurement. The
+    /// round-trip time of a small packet says little about a slow link.
+    fn first_flight(&self) -> Duration {
+        let sends = |rate: u64| Duration::from_secs(FIRST_FLIGHT).mul_ratio(1, rate.max(1));
+        self.rtt.unwrap_or_default() + self.rate.map_or(Duration::ZERO, sends)
+    }
+
+    /// Learns from a subflow that has filled its congestion window: others say nothing about the
+    /// rate of the path.
+    fn learn_rate(&mut self, tcp: &tcp::Info) {
+        let full = tcp.in_flight.saturating_add(tcp.mss.into()) > tcp.cwnd;
+        if let Some(rate) = tcp.delivery_rate.filter(|rate| full && *rate > 0) {
+            let worn = self.rate.map_or(0, |known| known - known / 64);
+            self.rate = Some(rate.max(worn));
+        }
     }
 }
 
@@ -119,6 +141,7 @@ impl Stack {
             config: config.clone(),
             up: false,
             rtt: None,
+            rate: None,
             silent: false,
             total: PathReport::default(),
         });
@@ -191,6 +214,21 @@ impl Stack {
         let Some(rtt) = info.and_then(|info| info.tcp.min_rtt) else { return };
         if let Some(path) = self.paths.get_mut(&path) {
             path.rtt = Some(path.rtt.map_or(rtt, |known| (known * 3 + rtt) / 4));
+        }
+    }
+
+    /// Updates the rates of the paths of a connection that sends, but not with each acknowledgement.
+    pub(super) fn measure_rates(&mut self, now: Instant, slot: u32) {
+        let Some(entry) = entry_of(&mut self.slots, slot).filter(|entry| entry.measure_at <= now) else {
+            return;
+        };
+        entry.measure_at = now + MEASURE;
+        for (id, flow) in (0..).zip(&entry.flows).filter(|(_, flow)| flow.alive) {
+            if let Some(info) = entry.connection.subflow_info(SubflowId(id))
+                && let Some(path) = self.paths.get_mut(&flow.path)
+            {
+                path.learn_rate(&info.tcp);
+            }
         }
     }
 
@@ -409,6 +447,10 @@ impl Stack {
     }
 }
 
+/// Time between two measurements of rates.
+const MEASURE: Duration = Duration::from_millis(100);
+/// Bytes of a first window of ten segments.
+const FIRST_FLIGHT: u64 = 14_600;
 /// Time after which joins that were refused are tried again.
 const RECOVERY: Duration = Duration::from_secs(30);
 /// Addresses of a peer that are kept.

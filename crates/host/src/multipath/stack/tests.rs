@@ -65,7 +65,7 @@ fn path_config(host: usize, path: usize) -> PathConfig {
         unreachable!("as asked for")
     };
     let announced = vec![address(host, path, false), address(host, path, true)];
-    let destinations = ["0.0.0.0/0", "::/0"].map(|prefix| prefix.parse().unwrap()).to_vec();
+    let destinations = ["0.0.0.0/0", "::/0"].map(|prefix| (prefix.parse().unwrap(), 0)).to_vec();
     PathConfig { v4: Some(v4), v6: Some(v6), mtu: 1500, backup: false, announced, destinations }
 }
 
@@ -320,6 +320,34 @@ fn a_connection_begins_on_the_path_that_answers() {
     assert_eq!(world.hosts[0].status(client), Status::Open);
 }
 
+/// Before a measurement the route's metric decides, and then the time of a round trip and a first
+/// window: the round-trip time of a small packet says little about a slow link.
+#[test]
+fn a_connection_begins_on_the_path_that_is_known_to_be_better() {
+    let metric = |host: usize, path: usize, metric: u32| {
+        let mut config = path_config(host, path);
+        config.destinations.iter_mut().for_each(|(_, of)| *of = metric);
+        config
+    };
+    let begins = |world: &World, id: ConnId| world.hosts[0].peek(id).unwrap().flows[0].path.0;
+    for v6 in [false, true] {
+        for congestion in [tcp::CongestionAlgorithm::Cubic, tcp::CongestionAlgorithm::Bbr] {
+            let mut world = World::new(3, &[20, 21, 5], SchedulerKind::FastestRtt);
+            world.hosts[0].config.tcp.congestion = congestion;
+            (0..2)
+                .for_each(|at| world.hosts[0].add_path(PathId(at), metric(0, at.into(), 10 + u32::from(at))));
+            world.hosts[0].add_path(PathId(2), PathConfig { backup: true, ..metric(0, 2, 0) });
+            // A slow radio, whose small packets are as fast as those of the other link.
+            world.rates = vec![50, 500, 500];
+            let (client, server) = world.open(v6);
+            assert_eq!(begins(&world, client), 0, "{v6} {congestion:?}");
+            world.transfer((0, client), server, &contents(150_000), |_, _| {});
+            let second = world.connect(v6);
+            assert_eq!(begins(&world, second), 1, "{v6} {congestion:?} {:?}", world.hosts[0].paths);
+        }
+    }
+}
+
 #[test]
 fn thousands_of_connections_in_turn_leave_no_state() {
     let mut world = World::new(1, &[1, 2], SchedulerKind::FastestRtt);
@@ -420,9 +448,10 @@ fn a_notice_of_a_small_mtu_is_about_data_in_flight() {
     while packet.len() < 1400 {
         world.hosts[0].poll_transmit(world.now, &mut packet).unwrap();
     }
-    for (shift, known) in [(1 << 20, 0), (u32::MAX - 5000, 0), (0, 1)] {
-        world.hosts[0].handle_packet(world.now, PathId(0), &too_big(&packet, 1280, shift));
-        assert_eq!(world.hosts[0].mtus.len(), known, "{shift}");
+    // RFC 8201 section 4: no notice of less than 1280 bytes is believed.
+    for (mtu, shift, known) in [(1280, 1 << 20, 0), (1280, u32::MAX - 5000, 0), (1279, 0, 0), (1280, 0, 1)] {
+        world.hosts[0].handle_packet(world.now, PathId(0), &too_big(&packet, mtu, shift));
+        assert_eq!(world.hosts[0].mtus.len(), known, "{mtu} {shift}");
     }
 }
 
@@ -611,7 +640,8 @@ fn joins_without_proof_use_up_no_places() {
 #[test]
 fn connections_use_the_paths_that_lead_to_their_destination() {
     let mut world = World::new(1, &[5, 5], SchedulerKind::FastestRtt);
-    let link = |prefix: &str| PathConfig { destinations: vec![prefix.parse().unwrap()], ..path_config(0, 0) };
+    let link =
+        |prefix: &str| PathConfig { destinations: vec![(prefix.parse().unwrap(), 0)], ..path_config(0, 0) };
     world.hosts[0].add_path(PathId(0), link("10.99.0.0/24"));
     let client = world.connect(false);
     world.run(Duration::from_millis(100));
