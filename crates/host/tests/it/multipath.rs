@@ -191,6 +191,39 @@ fn proxies_and_forwards_reach_a_kernel_over_all_interfaces() {
     assert_eq!((counters["MPCapableFallbackACK"], counters["MPFailRx"], counters["DataCsumErr"]), (0, 0, 0));
 }
 
+/// The third acknowledgement and the first data carry the keys. If both are lost, the next segment
+/// brings them, or the kernel would take the connection as TCP.
+#[test]
+fn the_loss_of_the_first_segments_ends_no_multipath() {
+    let Some(hosts) = Hosts::open("mpm", 0) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS, "--interface", "c1"]);
+    let file = hosts.path();
+    for (url, iptables) in [("http://10.9.1.2:8000/", "iptables"), ("http://[fd09:1::2]:8000/", "ip6tables")]
+    {
+        for segments in 1..=4 {
+            // Each rule drops the first packet that it sees.
+            let rule = "INPUT -p tcp --dport 8000 ! --syn -m statistic --mode nth --every 1000000 --packet 0 -j DROP";
+            let rule: Vec<&str> = rule.split(' ').collect();
+            let tables = |deed: &str| {
+                let status = inside(&hosts.server, &[&[iptables, deed], &rule[..]].concat()).status();
+                assert!(status.expect("it runs").success());
+            };
+            (0..segments).for_each(|_| tables("-A"));
+            let upload = ["--upload-file", file.to_str().expect("text"), "--header", "Expect:"];
+            let said = hosts.curl(&[&["--socks5-hostname", SOCKS][..], &upload, &[url]].concat());
+            assert_eq!(text(&said), "same", "{url} {segments}");
+            (0..segments).for_each(|_| tables("-D"));
+        }
+    }
+    let report = ended(daemon);
+    assert_eq!((&report["opened"], &report["fallbacks"]), (&8.into(), &0.into()), "{report}");
+    let counters = hosts.counters(&hosts.server);
+    let fallbacks: Vec<_> =
+        counters.iter().filter(|(name, of)| name.contains("Fallback") && **of > 0).collect();
+    assert!(fallbacks.is_empty() && counters["DSSNotMatching"] == 0, "{counters:?}");
+}
+
 #[test]
 fn a_server_without_mptcp_is_reached_by_tcp() {
     let Some(hosts) = Hosts::open("mpb", 0) else { return };
@@ -368,18 +401,18 @@ fn nobody_has_to_read_the_log() {
     let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
     let mut daemon = Kept(command.stdout(Stdio::piped()).stderr(writer).spawn().expect("it starts"));
     drop(command);
-    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "10", "http://10.9.1.2:8000/"];
+    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "2", "http://10.9.1.2:8000/"];
     let fetched = || hosts.curl(&fetch) == hosts.file;
     let soon = |done: &dyn Fn() -> bool| {
-        (0..100).any(|_| {
-            thread::park_timeout(Duration::from_millis(50));
+        (0..20).any(|_| {
+            thread::park_timeout(Duration::from_millis(100));
             done()
         })
     };
     assert!(soon(&fetched));
     ip(&["-n", &hosts.client, "link", "set", "dev", "c1", "down"]);
     // The warning of its loss waits, and the other interface carries the next connection.
-    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "10", "http://10.9.2.2:8000/"];
+    let fetch = ["--socks5-hostname", SOCKS, "--max-time", "2", "http://10.9.2.2:8000/"];
     assert!(soon(&|| hosts.curl(&fetch) == hosts.file));
     run("kill", &["-TERM", &daemon.0.id().to_string()]);
     assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
