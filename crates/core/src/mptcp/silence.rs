@@ -84,8 +84,8 @@ pub(crate) fn limit(tcp: &tcp::Info, least: Duration) -> Option<Duration> {
     Some(srtt + (tcp.rttvar * 4).max(srtt / 4).max(least))
 }
 
-/// Whether an answer is due. Data that a time-out has declared lost counts: it is sent again without
-/// a call of [`Silence::sent`].
+/// Whether an answer is due. Data that a time-out has declared lost counts: it is sent again
+/// without a call of [`Silence::sent`].
 fn is_outstanding(tcp: &tcp::Info) -> bool {
     tcp.buffered > tcp.unsent
 }

@@ -231,8 +231,8 @@ fn alarm(seed: u64, scheduler: SchedulerKind, backup: bool, fails: bool) -> (u64
     (carried, info.reinjections, what)
 }
 
-/// RFC 8684 section 3.3.8: a backup carries data if no other path works. A pause that is longer than
-/// a round trip is no failure; a time-out without an answer is one.
+/// RFC 8684 section 3.3.8: a backup carries data if no other path works. A pause that is longer
+/// than a round trip is no failure; a time-out without an answer is one.
 #[test]
 fn a_backup_carries_nothing_at_a_false_alarm_and_all_after_a_failure() {
     for scheduler in SCHEDULERS {

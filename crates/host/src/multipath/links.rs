@@ -122,7 +122,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Warns of failures that are new, each with its interface, and of interfaces that lead nowhere.
+    /// Warns of failures that are new, each with its interface, and of interfaces without routes.
     /// Returns whether to try again.
     fn tell(&self, failures: Vec<(String, RoutesError)>) -> bool {
         let again = failures.iter().any(|(_, error)| error.is_transient());

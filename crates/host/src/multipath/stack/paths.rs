@@ -217,7 +217,7 @@ impl Stack {
         }
     }
 
-    /// Updates the rates of the paths of a connection that sends, but not with each acknowledgement.
+    /// Updates the rates of a sending connection's paths, but not with each acknowledgement.
     pub(super) fn measure_rates(&mut self, now: Instant, slot: u32) {
         let Some(entry) = entry_of(&mut self.slots, slot).filter(|entry| entry.measure_at <= now) else {
             return;
