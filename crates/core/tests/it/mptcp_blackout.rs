@@ -213,9 +213,10 @@ fn alarm(seed: u64, scheduler: SchedulerKind, backup: bool, fails: bool) -> (u64
     world.client.outbox = octets(4_000_000);
     let moment = world.now + Duration::from_micros(1_000_000 + prng.below(500_000));
     world.run_until(moment, |_| false);
-    let assigned =
-        |world: &mut World| world.client.mptcp().subflow_info(SubflowId(1)).unwrap().bytes_assigned;
-    let tcp = world.client.mptcp().subflow_info(SubflowId(0)).unwrap().tcp;
+    let assigned = |world: &mut World| {
+        world.client.mptcp().subflow_info(SubflowId(1)).expect("it is open").bytes_assigned
+    };
+    let tcp = world.client.mptcp().subflow_info(SubflowId(0)).expect("it is open").tcp;
     let srtt = tcp.srtt.unwrap_or_default();
     let limit = srtt + (tcp.rttvar * 4).max(srtt / 4).max(Duration::from_millis(50));
     if fails {
