@@ -76,7 +76,8 @@ impl Logging {
     pub fn start_aside(self, program: &'static str) {
         self.start(program);
         aside::start(|dropped| {
-            let text = format!("{dropped} lines of the log were dropped, because nobody read them");
+            let text =
+                format!("{dropped} lines of the log were dropped, because standard error was not read");
             Entry::warning("log", text).with("dropped", dropped).line().filter(|_| dropped > 0)
         });
     }

@@ -1,4 +1,4 @@
-//! Log lines that a thread of their own writes. A pipe that nobody reads, or a terminal that is
+//! Log lines that a thread of their own writes. A pipe that is not read, or a terminal that is
 //! stopped, then stops only this thread.
 
 use std::sync::OnceLock;
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn a_full_queue_drops_lines_and_counts_them() {
         let (queue, lines) = Queue::new(2);
-        ["a", "b", "c", "d"].map(|line| queue.put(line.to_owned()));
-        // Nobody reads, and this returns.
+        ["a", "b", "c", "d"].iter().for_each(|line| queue.put((*line).to_owned()));
+        // It returns without a reader.
         queue.finish(Duration::ZERO);
         let dropped = RefCell::new(Some(queue.dropped.swap(0, Ordering::Relaxed)));
         drop(queue);
