@@ -83,6 +83,7 @@ impl Reference {
                 "set",
                 "set-1",
                 "set-turns",
+                "set-adaptive",
                 "http",
                 "coap-put",
                 "coap-get",

@@ -150,6 +150,12 @@ impl Estimate {
         self.latency
     }
 
+    /// Forgets the latency: from now on chunks do not wait for each other.
+    pub(super) fn forget_latency(&mut self) {
+        self.latency = None;
+        self.variation = Duration::ZERO;
+    }
+
     /// Mean deviation of the latency.
     pub(super) fn variation(&self) -> Duration {
         self.variation

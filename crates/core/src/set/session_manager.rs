@@ -267,7 +267,7 @@ impl Sender {
             rescue_at: None,
             stale: false,
             striping: AnyStriping::new(config.striping),
-            turns: Turns::new(now),
+            turns: Turns::new(now, 0),
             adaptive: Adaptive::default(),
             views: Vec::new(),
             moments: Moments::new(now),
@@ -353,6 +353,7 @@ impl Sender {
             }
         }
         self.handle_control_timeout(now);
+        self.end_trial(now);
         if matches!(self.phase, Phase::Sessions) {
             self.find_silent(now);
             self.call_next(now);
@@ -378,6 +379,7 @@ impl Sender {
             self.call_timeout(),
             self.rescue_at,
             self.turns.at,
+            self.trial_timeout(),
         ] {
             next = next.min(candidate.unwrap_or(Instant::FAR_FUTURE));
         }

@@ -26,8 +26,8 @@ pub enum StripingPolicy {
     /// that adapts such that packets do not meet. For meshes in which all paths share the channel
     /// around the node and its MAC gives up early.
     Turns,
-    /// Predictive at first. On slow networks turns are tried once, and whichever delivers faster is
-    /// kept until it delivers slower than the other did.
+    /// Predictive at first. On slow networks whose paths may share a channel, turns are tried, and
+    /// kept while they are faster.
     Adaptive,
     /// A policy supplied by the user. Chunks are cut as for [`Window`].
     #[cfg_attr(feature = "serde", serde(skip))]

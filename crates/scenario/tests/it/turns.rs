@@ -51,3 +51,29 @@ fn a_gateway_that_fails_holds_up_no_turns() {
     // Silence is noticed after 3 s.
     assert!(failing.0 < whole.0 + 8.0, "{failing:?} in place of {whole:?}");
 }
+
+/// Before the trial, during it, and after it.
+#[test]
+fn a_gateway_that_fails_does_not_condemn_turns() {
+    let size = "transfer.image.bytes=300 kB";
+    let mean = |striping: &str| {
+        let took = ["10 s", "22 s", "40 s"].map(|at| {
+            let event =
+                format!(r#"event=[{{ at = "{at}", node = "br2", action = "fail-node", how = "silent" }}]"#);
+            let scenario = Source::new("mesh.toml", MESH)
+                .set(size)
+                .set(format!("transfer.image.set.striping={striping}"))
+                .set(event)
+                .scenario()
+                .expect("a scenario");
+            let latency = |run| {
+                let metrics = scenario.run(1, run, &BTreeMap::new()).expect("nothing is drawn").1;
+                metrics["transfer.image.latency_s"].value.expect("delivered")
+            };
+            latency(0) + latency(1) + latency(2)
+        });
+        took.iter().sum::<f64>() / 9.0
+    };
+    let (predictive, adaptive) = (mean("predictive"), mean("adaptive"));
+    assert!(adaptive < 1.05 * predictive, "{adaptive} s in place of {predictive} s");
+}

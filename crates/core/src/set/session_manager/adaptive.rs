@@ -1,94 +1,224 @@
 //! The choice between predictive striping and turns by the measured rate of delivery.
 //!
 //! Turns are faster where all paths share one radio channel and its MAC gives up early, predictive
-//! striping is faster nearly everywhere else, and the sender cannot know where it is. So it tries.
-//! A trial of the wrong policy costs time. It takes place only on networks as slow as such a mesh,
-//! and only if the rest of the file is long enough to make up for it. It ends at once if single
-//! chunks, one after another, arrive slower than predictive striping delivers: then the paths add
-//! up, as they do not where they share a channel.
+//! striping is faster nearly everywhere else, and the sender cannot know where it is. So it tries,
+//! but only where the measurements of predictive striping do not exclude turns, since a trial of
+//! the wrong policy costs time: all sessions must run empty before single chunks can be measured.
+//!
+//! The test of the trial is one chunk alone. Where the paths share a channel, it takes as long as
+//! the path needs, and predictive striping delivers hardly more than one chunk after another.
+//! Where each path has a channel of its own, all sessions together deliver more, and the trial
+//! ends. Each verdict holds for the sessions that were open then: if one is lost or opens, earlier
+//! rates no longer compare.
 
 use super::Sender;
 use super::turns::{self, Turns};
-use crate::set::path::rate_of;
+use crate::set::path::{rate_of, time_of};
 use crate::set::striping::StripingPolicy;
-use crate::time::Instant;
+use crate::set::tcp_manager::{State, TcpManager};
+use crate::time::{Duration, Instant};
 
-/// Number of bytes delivered in one measurement.
+/// Number of bytes delivered in one measurement of turns, and at least in that of predictive
+/// striping.
 const SPAN: u64 = 16 * turns::CHUNK;
+/// Number of bytes that predictive striping delivers before it is measured.
+const START: u64 = 16 * turns::CHUNK;
 /// Number of bytes that turns deliver before the first measurement, while they find their interval.
 const WARM_UP: u64 = 24 * turns::CHUNK;
-/// Number of measurements that the rest of the file must last, before the other policy is tried.
+/// Number of measurements that the rest of the file must last before turns are tried.
 const REST: u64 = 4;
-/// Largest rate of delivery in bytes per second at which turns are tried. Two hops of IEEE 802.15.4
-/// at 250 kbit/s carry no more.
-const FASTEST: u64 = 125_000 / 8;
+/// Number of times that the slowest session may deliver a chunk in the rest of the transfer at
+/// least, before turns are tried: the sessions run empty first.
+const LATENCIES: u64 = 8;
+/// Largest rate of delivery in bytes per second at which turns are tried. One chunk after another
+/// is not faster over two hops of IEEE 802.15.4 at 250 kbit/s.
+const FASTEST: u64 = 60_000 / 8;
 /// Ratio of the rates of the fastest and the slowest session at which turns are tried at most: in
 /// turns each session carries the same.
 const SIMILAR: u64 = 4;
-/// Ratio by which the other policy must have been faster, in percent.
+/// Ratio of a chunk in the time of opening a session to the rate of delivery, at which turns are
+/// tried at least. A chunk alone takes longer than the few small packets of an opening.
+const SOON: u64 = 3;
+/// Ratio of the sum of the sessions' rates to the rate of delivery at which turns are tried at
+/// least, in percent. Sessions that do not disturb each other deliver that sum.
+const DISTURBED: u64 = 115;
+/// Smallest rate of a chunk alone with which turns go on, in percent of that of predictive striping.
+/// Turns are faster than single chunks.
+const ALONE: u64 = 90;
+/// Number of sessions that deliver a chunk alone before turns are given up for their slowness.
+const TESTS: usize = 2;
+/// Part of the rest of the transfer that may pass before the chunk alone is acknowledged, in
+/// percent, apart from the usual latency of a chunk.
+const PAUSE: u64 = 20;
+/// Ratio by which predictive striping must have been faster in two measurements, in percent.
 const FASTER: u64 = 105;
+/// Ratio by which it must have been faster in one, in percent.
+const MUCH_FASTER: u64 = 133;
+/// Number of trials in a transfer. One that has no verdict may be repeated.
+const TRIALS: u32 = 2;
+
+/// The policy in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    /// Predictive striping is measured.
+    #[default]
+    Predictive,
+    /// Turns wait for the acknowledgement of a chunk alone, at most until this time.
+    Trial(Instant),
+    /// Turns go on while they are faster.
+    Turns,
+    /// Predictive striping, since turns were slower.
+    Decided,
+}
 
 /// State of the choice.
 #[derive(Debug, Default)]
 pub(super) struct Adaptive {
-    /// Whether turns are active.
-    turns: bool,
-    /// The last rates of predictive striping and of turns, in bytes per second.
-    rates: [Option<u64>; 2],
+    stage: Stage,
+    /// Rate of predictive striping when the trial began, in bytes per second; 0 if it does not
+    /// compare.
+    before: u64,
+    /// Consecutive measurements in which turns were slower.
+    slower: u32,
     /// When the current measurement began, and the number of bytes that the node held then.
     since: Option<(Instant, u64)>,
     /// Number of bytes that the node holds when the next measurement begins.
     from: Option<u64>,
+    /// Indices of the open sessions as a bit set; sessions from the 64th on share the last bit.
+    open: u64,
+    trials: u32,
+}
+
+/// What the sender has measured with the sessions that are open.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    /// Number of bytes that the node holds, and of those that are not assigned.
+    held: u64,
+    rest: u64,
+    sessions: usize,
+    /// Rates of the slowest and the fastest session, and the sum of all, in bytes per second.
+    slowest: u64,
+    fastest: u64,
+    sum: u64,
+    /// Longest latency of a chunk.
+    latency: Duration,
+    /// Shortest time in which a session has opened.
+    opening: Duration,
+    /// Shortest latency of a chunk in turns, and the number of sessions that have delivered one.
+    alone: (Duration, usize),
+}
+
+impl Measured {
+    /// How long turns may take for their first chunk; `None` if they are not to be tried in place
+    /// of predictive striping that delivers at this rate.
+    fn may_try(&self, rate: u64) -> Option<Duration> {
+        let time = time_of(self.rest, rate);
+        let may = self.sessions > 1
+            && self.rest >= REST * SPAN
+            && rate <= FASTEST
+            && self.fastest <= SIMILAR * self.slowest
+            && self.sum * 100 >= rate * DISTURBED
+            && rate_of(turns::CHUNK, self.opening) >= SOON * rate
+            && time >= self.latency * LATENCIES;
+        may.then(|| self.latency + time.mul_ratio(PAUSE, 100))
+    }
 }
 
 impl Adaptive {
-    /// Takes the number of bytes that the node holds; the number of those that are not assigned, if
-    /// turns may be tried; and the rate of single chunks, once turns have measured it. Returns
-    /// whether the policy changes.
-    fn measure(&mut self, now: Instant, held: u64, rest: Option<u64>, alone: Option<u64>) -> bool {
-        if let (true, [Some(before), None], Some(alone)) = (self.turns, self.rates, alone)
-            && alone < before
-        {
-            return self.change(held, alone);
+    /// Chooses the stage after an acknowledgement. Returns whether the policy changes.
+    fn measure(&mut self, now: Instant, measured: &Measured) -> bool {
+        let held = measured.held;
+        match self.stage {
+            Stage::Predictive => {
+                let Some((span, octets)) = self.span(now, held, START) else { return false };
+                // The mean since the start: a single measurement may meet a pause.
+                let rate = rate_of(octets, span);
+                let Some(patience) = measured.may_try(rate).filter(|_| self.trials < TRIALS) else {
+                    return false;
+                };
+                self.trials += 1;
+                self.before = rate;
+                self.enter(Stage::Trial(now + patience))
+            }
+            Stage::Trial(_) => {
+                let (latency, sessions) = measured.alone;
+                if sessions == 0 {
+                    return false;
+                }
+                if rate_of(turns::CHUNK, latency) * 100 < self.before * ALONE {
+                    // One chunk may have been lost on its way.
+                    return sessions >= TESTS && self.enter(Stage::Decided);
+                }
+                self.stage = Stage::Turns;
+                false
+            }
+            Stage::Turns => {
+                let Some((span, octets)) = self.span(now, held, WARM_UP) else { return false };
+                let rate = rate_of(octets, span);
+                self.since = Some((now, held));
+                let is_slower = self.before * 100 > rate * FASTER;
+                self.slower = if is_slower { self.slower + 1 } else { 0 };
+                let is_decided = self.slower > 1 || self.before * 100 > rate * MUCH_FASTER;
+                is_decided && self.enter(Stage::Decided)
+            }
+            Stage::Decided => false,
         }
-        let from = *self.from.get_or_insert(held + WARM_UP);
-        let Some((began, before)) = self.since else {
-            self.since = (held >= from).then_some((now, held));
-            return false;
-        };
-        if held < before + SPAN || now <= began {
-            return false;
-        }
-        let rate = rate_of(held - before, now.saturating_since(began));
-        let changes = match self.rates[usize::from(!self.turns)] {
-            None => rate <= FASTEST && rest.is_some_and(|rest| rest >= REST * SPAN),
-            Some(other) => other * 100 > rate * FASTER,
-        };
-        if changes {
-            return self.change(held, rate);
-        }
-        self.rates[usize::from(self.turns)] = Some(rate);
-        self.since = Some((now, held));
-        false
     }
 
-    /// Changes the policy, which had this rate.
-    fn change(&mut self, held: u64, rate: u64) -> bool {
-        self.rates[usize::from(self.turns)] = Some(rate);
-        self.turns = !self.turns;
+    /// Length of the current measurement and the bytes delivered in it, once it is long enough. It
+    /// begins after `skipped` bytes.
+    fn span(&mut self, now: Instant, held: u64, skipped: u64) -> Option<(Duration, u64)> {
+        let from = *self.from.get_or_insert(held + skipped);
+        let Some((began, before)) = self.since else {
+            self.since = (held >= from).then_some((now, held));
+            return None;
+        };
+        (held >= before + SPAN && now > began).then(|| (now.saturating_since(began), held - before))
+    }
+
+    /// Changes the policy.
+    fn enter(&mut self, stage: Stage) -> bool {
+        self.stage = stage;
+        self.slower = 0;
         self.since = None;
-        self.from = Some(held + WARM_UP);
+        self.from = None;
         true
+    }
+
+    /// Sessions were lost or opened. Turns that have proved right go on, as the channel is the same.
+    /// Returns whether the policy changes.
+    fn renew(&mut self, open: u64) -> bool {
+        self.open = open;
+        self.before = 0;
+        let next = if self.stage == Stage::Turns { Stage::Turns } else { Stage::Predictive };
+        let is_trial = matches!(self.stage, Stage::Trial(_));
+        self.enter(next);
+        is_trial
     }
 }
 
 impl Sender {
     /// The policy by which chunks are assigned now.
     pub(super) fn policy(&self) -> StripingPolicy {
-        match self.config.striping {
-            StripingPolicy::Adaptive if self.adaptive.turns => StripingPolicy::Turns,
-            StripingPolicy::Adaptive => StripingPolicy::Predictive,
-            policy => policy,
+        match (self.config.striping, self.adaptive.stage) {
+            (StripingPolicy::Adaptive, Stage::Trial(_) | Stage::Turns) => StripingPolicy::Turns,
+            (StripingPolicy::Adaptive, Stage::Predictive | Stage::Decided) => StripingPolicy::Predictive,
+            (policy, _) => policy,
+        }
+    }
+
+    /// When a trial of turns ends without a verdict.
+    pub(super) fn trial_timeout(&self) -> Option<Instant> {
+        match self.adaptive.stage {
+            Stage::Trial(until) => Some(until),
+            Stage::Predictive | Stage::Turns | Stage::Decided => None,
+        }
+    }
+
+    pub(super) fn end_trial(&mut self, now: Instant) {
+        if self.trial_timeout().is_some_and(|until| until <= now) {
+            self.adaptive.enter(Stage::Predictive);
+            self.turns = Turns::new(now, 0);
         }
     }
 
@@ -97,15 +227,36 @@ impl Sender {
         if self.config.striping != StripingPolicy::Adaptive {
             return;
         }
-        let alive = self.sessions.iter().enumerate().filter(|(_, session)| session.is_alive());
-        let rates = alive.clone().map(|(_, session)| session.estimate.rate().unwrap_or(0));
-        let (slowest, fastest) = (rates.clone().min().unwrap_or(0), rates.max().unwrap_or(0));
-        let similar = alive.clone().count() > 1 && fastest <= SIMILAR * slowest;
-        let rest = similar.then(|| self.unassigned.octets());
-        let indices = alive.map(|(index, _)| index);
-        let alone = self.turns.alone(indices).map(|latency| rate_of(turns::CHUNK, latency));
-        if self.adaptive.measure(now, self.acknowledged.octets(), rest, alone) {
-            self.turns = Turns::new(now);
+        let is_open = |s: &TcpManager| s.state == State::Opened;
+        let sessions = || self.sessions.iter().enumerate().filter(|(_, s)| is_open(s));
+        let rates = || sessions().map(|(_, s)| s.estimate.rate().unwrap_or(0));
+        let open = sessions().fold(0, |open, (i, _)| open | 1 << i.min(63));
+        let leader = sessions().max_by_key(|(_, s)| s.estimate.rate()).map_or(0, |(i, _)| i);
+        let measured = Measured {
+            held: self.acknowledged.octets(),
+            rest: self.unassigned.octets(),
+            sessions: sessions().count(),
+            slowest: rates().min().unwrap_or(0),
+            fastest: rates().max().unwrap_or(0),
+            sum: rates().sum(),
+            latency: sessions().filter_map(|(_, s)| s.estimate.latency()).max().unwrap_or(Duration::ZERO),
+            opening: sessions().filter_map(|(_, s)| s.establishment).min().unwrap_or(Duration::MAX),
+            alone: self.turns.alone(),
+        };
+        let stage = self.adaptive.stage;
+        let changes = if open == self.adaptive.open {
+            self.adaptive.measure(now, &measured)
+        } else {
+            self.adaptive.renew(open)
+        };
+        if stage != Stage::Turns && self.adaptive.stage == Stage::Turns {
+            // With the latencies of full queues, a gateway that dies would hold up the turns of all
+            // for minutes, as its silence would be usual.
+            self.sessions.iter_mut().for_each(|s| s.estimate.forget_latency());
+        }
+        if changes {
+            // The fastest session has the best chance to deliver a chunk alone faster than all.
+            self.turns = Turns::new(now, leader);
         }
     }
 }
@@ -113,66 +264,107 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Duration;
+
+    /// Three sessions of a mesh: their rates do not add up.
+    const SHARED: Measured = Measured {
+        held: 0,
+        rest: 300_000,
+        sessions: 3,
+        slowest: 1_500,
+        fastest: 2_200,
+        sum: 5_200,
+        latency: Duration::from_millis(2_000),
+        opening: Duration::from_millis(80),
+        alone: (Duration::MAX, 0),
+    };
+    /// Rate of predictive striping in bytes per second.
+    const BEFORE: u64 = 3_400;
 
     /// Delivers chunks of [`turns::CHUNK`] at this rate in bytes per second until the policy
     /// changes. Returns their number, or `None` if none of a hundred spans changed it.
-    fn deliver(
-        adaptive: &mut Adaptive,
-        at: &mut (Instant, u64),
-        rate: u64,
-        rest: Option<u64>,
-    ) -> Option<u64> {
+    fn deliver(adaptive: &mut Adaptive, at: &mut (Instant, u64), rate: u64, with: Measured) -> Option<u64> {
         (1..=100 * SPAN / turns::CHUNK).find(|_| {
-            at.0 += Duration::from_micros(turns::CHUNK * 1_000_000 / rate);
+            at.0 += time_of(turns::CHUNK, rate);
             at.1 += turns::CHUNK;
-            adaptive.measure(at.0, at.1, rest, None)
+            adaptive.measure(at.0, &Measured { held: at.1, ..with })
         })
     }
 
-    const REST_LONG_ENOUGH: Option<u64> = Some(REST * SPAN);
-    const START: (Instant, u64) = (Instant::ZERO, 0);
-    /// Chunks until a policy is first measured.
-    const MEASURED: Option<u64> = Some((WARM_UP + SPAN) / turns::CHUNK + 1);
+    /// A choice whose trial has begun.
+    fn in_trial() -> (Adaptive, (Instant, u64)) {
+        let (mut adaptive, mut at) = (Adaptive::default(), (Instant::ZERO, 0));
+        let chunks = deliver(&mut adaptive, &mut at, BEFORE, SHARED);
+        assert_eq!(chunks, Some((START + SPAN) / turns::CHUNK + 1));
+        assert!(matches!(adaptive.stage, Stage::Trial(_)));
+        (adaptive, at)
+    }
+
+    fn alone(rate: u64) -> Measured {
+        Measured { alone: (time_of(turns::CHUNK, rate), TESTS), ..SHARED }
+    }
 
     #[test]
-    fn turns_are_not_tried_on_fast_networks_on_unlike_paths_and_near_the_end() {
-        for (rate, rest) in
-            [(FASTEST * 11 / 10, REST_LONG_ENOUGH), (3000, None), (3000, Some(REST * SPAN - 1))]
-        {
-            let (mut adaptive, mut at) = (Adaptive::default(), START);
-            assert_eq!(deliver(&mut adaptive, &mut at, rate, rest), None, "{rate} {rest:?}");
+    fn turns_are_tried_only_where_nothing_excludes_them() {
+        let s = SHARED;
+        for with in [
+            Measured { sessions: 1, ..s },
+            Measured { rest: REST * SPAN - 1, ..s },
+            Measured { fastest: s.slowest * SIMILAR + 1, ..s },
+            Measured { sum: BEFORE, ..s },
+            Measured { latency: Duration::from_secs(20), ..s },
+            Measured { opening: Duration::from_millis(200), ..s },
+        ] {
+            let mut adaptive = Adaptive::default();
+            assert_eq!(deliver(&mut adaptive, &mut (Instant::ZERO, 0), BEFORE, with), None, "{with:?}");
         }
+        let fast = Measured { sum: 100_000, opening: Duration::from_millis(5), ..s };
+        let mut adaptive = Adaptive::default();
+        assert_eq!(deliver(&mut adaptive, &mut (Instant::ZERO, 0), FASTEST * 11 / 10, fast), None);
+        in_trial();
     }
 
     #[test]
-    fn the_faster_policy_is_kept_until_it_delivers_slower_than_the_other() {
-        let (mut adaptive, mut at) = (Adaptive::default(), START);
-        assert_eq!(deliver(&mut adaptive, &mut at, 3000, REST_LONG_ENOUGH), MEASURED);
-        assert!(adaptive.turns);
-        assert_eq!(deliver(&mut adaptive, &mut at, 5000, None), None);
-        // The other one was faster than this.
-        assert!(deliver(&mut adaptive, &mut at, 2000, None).is_some());
-        assert!(!adaptive.turns);
-        assert_eq!(deliver(&mut adaptive, &mut at, 3000, None), None);
-    }
-
-    #[test]
-    fn turns_that_are_slower_are_given_up_after_the_first_measurement() {
-        let (mut adaptive, mut at) = (Adaptive::default(), START);
-        deliver(&mut adaptive, &mut at, 3000, REST_LONG_ENOUGH);
-        let chunks = deliver(&mut adaptive, &mut at, 2500, None);
-        assert!(chunks.is_some_and(|chunks| chunks * turns::CHUNK <= WARM_UP + SPAN + turns::CHUNK));
-        assert!(!adaptive.turns);
-    }
-
-    #[test]
-    fn turns_are_given_up_at_once_if_single_chunks_are_slower() {
-        for (alone, is_kept) in [(2999, false), (3000, true)] {
-            let (mut adaptive, mut at) = (Adaptive::default(), START);
-            deliver(&mut adaptive, &mut at, 3000, REST_LONG_ENOUGH);
-            adaptive.measure(at.0, at.1, None, Some(alone));
-            assert_eq!(adaptive.turns, is_kept, "{alone}");
+    fn a_chunk_alone_decides_the_trial() {
+        for (rate, is_kept) in [(BEFORE * 85 / 100, false), (BEFORE * 95 / 100, true)] {
+            let (mut adaptive, at) = in_trial();
+            assert_eq!(adaptive.measure(at.0, &Measured { held: at.1, ..alone(rate) }), !is_kept);
+            assert_eq!(adaptive.stage, if is_kept { Stage::Turns } else { Stage::Decided });
         }
+        // A single one may have been lost.
+        let (mut adaptive, at) = in_trial();
+        let latency = time_of(turns::CHUNK, BEFORE / 10);
+        assert!(!adaptive.measure(at.0, &Measured { held: at.1, alone: (latency, 1), ..SHARED }));
+        assert!(matches!(adaptive.stage, Stage::Trial(_)));
+    }
+
+    #[test]
+    fn turns_go_on_until_two_measurements_are_slower() {
+        let (mut adaptive, mut at) = in_trial();
+        let with = alone(4_300);
+        assert_eq!(deliver(&mut adaptive, &mut at, 5_000, with), None);
+        let chunks = deliver(&mut adaptive, &mut at, BEFORE * 9 / 10, with);
+        // The measurement that the rate changes in may still be fast.
+        assert!(chunks.is_some_and(|chunks| (17..=48).contains(&chunks)), "{chunks:?}");
+        assert_eq!(adaptive.stage, Stage::Decided);
+        assert_eq!(deliver(&mut adaptive, &mut at, 100, with), None);
+    }
+
+    #[test]
+    fn turns_that_are_much_slower_end_after_one_measurement() {
+        let (mut adaptive, mut at) = in_trial();
+        let chunks = deliver(&mut adaptive, &mut at, BEFORE * 7 / 10, alone(4_300));
+        assert!(chunks.is_some_and(|chunks| chunks * turns::CHUNK <= WARM_UP + SPAN + 2 * turns::CHUNK));
+    }
+
+    /// A lost session ends a trial without a verdict, and no turns that have proved right.
+    #[test]
+    fn a_lost_session_is_no_verdict() {
+        let (mut adaptive, mut at) = in_trial();
+        assert!(adaptive.renew(0b11));
+        assert!(deliver(&mut adaptive, &mut at, BEFORE, SHARED).is_some(), "no second trial");
+        adaptive.measure(at.0, &Measured { held: at.1, ..alone(4_300) });
+        assert!(!adaptive.renew(0b1));
+        assert_eq!(deliver(&mut adaptive, &mut at, 1_000, alone(4_300)), None);
+        assert_eq!(adaptive.stage, Stage::Turns);
     }
 }

@@ -60,10 +60,12 @@ pub(super) struct Turns {
     settle: bool,
     /// When the next turn begins.
     pub(super) at: Option<Instant>,
+    /// The session that begins.
+    first: usize,
 }
 
 impl Turns {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant, first: usize) -> Self {
         Self {
             began: now,
             last: None,
@@ -74,6 +76,7 @@ impl Turns {
             judged: now,
             settle: true,
             at: None,
+            first,
         }
     }
 
@@ -110,10 +113,10 @@ impl Turns {
         self.shortest.iter().copied().min().unwrap_or(Duration::MAX)
     }
 
-    /// Shortest latency of a chunk, once each of these sessions has one.
-    pub(super) fn alone(&self, mut sessions: impl Iterator<Item = usize>) -> Option<Duration> {
-        let measured = |i| self.shortest.get(i).is_some_and(|shortest| *shortest < Duration::MAX);
-        sessions.all(measured).then(|| self.least())
+    /// Shortest latency of a chunk, and the number of sessions that have delivered one. The first
+    /// chunk was alone, and each of the next began when the one before had arrived.
+    pub(super) fn alone(&self) -> (Duration, usize) {
+        (self.least(), self.shortest.iter().filter(|shortest| **shortest < Duration::MAX).count())
     }
 
     /// Whether an acknowledgement of a chunk of this session at `now` is too late. Without an
@@ -180,7 +183,7 @@ impl Sender {
         }
         self.view_paths(now, next.start, next.end.min(next.start + CHUNK));
         // One round, from the session after the last.
-        let after = self.turns.last.map_or(0, |(_, last)| last + 1);
+        let after = self.turns.last.map_or(self.turns.first, |(_, last)| last + 1);
         let count = self.views.len();
         let order = (after..count).chain(0..after.min(count));
         let may_send = |index: &usize| self.views[*index].usable && self.views[*index].chunk > 0;
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_interval_shrinks_until_a_chunk_is_late_and_stays_above_what_failed() {
-        let mut turns = Turns::new(at(0));
+        let mut turns = Turns::new(at(0), 0);
         turns.acknowledged(at(300), 0, &chunk(0));
         for i in 0..10 {
             turns.acknowledged(at(600 + i * 300), 0, &chunk(300 + i * 300));
@@ -242,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_at_most_the_shortest_latency() {
-        let mut turns = Turns::new(at(0));
+        let mut turns = Turns::new(at(0), 0);
         turns.acknowledged(at(300), 0, &chunk(0));
         for i in 1..20 {
             turns.acknowledged(at(i * 1000 + 500), 0, &chunk(i * 1000));
@@ -255,7 +258,7 @@ mod tests {
     /// that has become longer.
     #[test]
     fn what_is_late_depends_on_the_session() {
-        let mut turns = Turns::new(at(0));
+        let mut turns = Turns::new(at(0), 0);
         turns.settle = false;
         for i in 0..20 {
             turns.acknowledged(at(i * 1000 + 30), 0, &chunk(i * 1000));

@@ -226,3 +226,34 @@ fn a_transfer_that_is_cancelled_before_its_sessions_resets_what_it_opened() {
     assert_eq!(sender.poll_effect(Instant::ZERO), None);
     assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Cancelled)));
 }
+
+/// Paths of their own and slow, of which all but one fail at random moments, and some return.
+/// Turns would be a mistake there, and each loss tempts to try them.
+#[test]
+fn adaptive_striping_loses_little_to_gateways_that_fail() {
+    let mut ratios = Vec::new();
+    for seed in 0..60 {
+        let took = |striping| {
+            let mut random = Random(seed);
+            let n = 2 + random.next(3) as usize;
+            let base = 1_000 + random.next(2_000);
+            let paths: Vec<Path> =
+                (0..n).map(|_| path(base + random.next(base), 5 + random.next(100))).collect();
+            let config = SenderConfig { striping, ..SenderConfig::default() };
+            let mut world = World::new(&paths, file(400_000), config, ReceiverConfig::default());
+            let survivor = random.next(n as u64) as usize;
+            for victim in (0..n).filter(|victim| *victim != survivor) {
+                let death = if random.next(2) == 0 { Death::Silent } else { Death::Reset };
+                world.kill(victim, Instant::ZERO + Duration::from_millis(random.next(60_000)), death);
+            }
+            world.run(Duration::from_secs(20_000));
+            assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {striping:?}");
+            world.completed.expect("complete").as_secs_f64()
+        };
+        let predictive = took(StripingPolicy::Predictive);
+        took(StripingPolicy::Turns);
+        ratios.push((took(StripingPolicy::Adaptive) / predictive, seed));
+    }
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert!(ratios[59].0 < 1.1, "{:?}", &ratios[50..]);
+}
