@@ -232,7 +232,7 @@ fn a_transfer_that_is_cancelled_before_its_sessions_resets_what_it_opened() {
 #[test]
 fn adaptive_striping_loses_little_to_gateways_that_fail() {
     let mut ratios = Vec::new();
-    for seed in 0..60 {
+    for seed in 0..30 {
         let took = |striping| {
             let mut random = Random(seed);
             let n = 2 + random.next(3) as usize;
@@ -251,9 +251,9 @@ fn adaptive_striping_loses_little_to_gateways_that_fail() {
             world.completed.expect("complete").as_secs_f64()
         };
         let predictive = took(StripingPolicy::Predictive);
-        took(StripingPolicy::Turns);
         ratios.push((took(StripingPolicy::Adaptive) / predictive, seed));
     }
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-    assert!(ratios[59].0 < 1.1, "{:?}", &ratios[50..]);
+    assert!(ratios[15].0 < 1.01, "{ratios:?}");
+    assert!(ratios[29].0 < 1.2, "{ratios:?}");
 }
