@@ -649,9 +649,9 @@ fn a_scenario_can_ask_for_the_best_number_of_gateways() {
 fn a_multipath_transfer_survives_the_loss_of_a_relay() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/diamond-mptcp.toml");
     // Neighbours notice a returned relay with its next beacon or DIO, which may be after the end of
-    // the transfer.
+    // the transfer: it was in time in a quarter of the runs.
     let mut returned = 0;
-    for record in lines(&[shipped, "--json", "--runs", "6"]) {
+    for record in lines(&[shipped, "--json", "--runs", "16"]) {
         assert_eq!(record["resolved"]["transfer"][0]["mptcp"]["subflows"], 8);
         let figure = |name: &str| record["metrics"][format!("transfer.log.{name}")]["mean"].as_f64();
         assert_eq!((figure("delivered"), figure("delivered_bytes")), (Some(1.0), Some(1e6)));

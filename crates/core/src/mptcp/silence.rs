@@ -54,9 +54,9 @@ impl Silence {
         self.broken.is_some()
     }
 
-    /// Whether a time-out has passed since the last answer.
-    pub(crate) fn is_timed_out(&self, tcp: &tcp::Info) -> bool {
-        tcp.timeouts > self.timeouts
+    /// Number of time-outs since the last answer.
+    pub(crate) fn timeouts(&self, tcp: &tcp::Info) -> u64 {
+        tcp.timeouts.saturating_sub(self.timeouts)
     }
 
     /// When the limit is reached, if no answer arrives; `least` is added to the round-trip time at
@@ -81,7 +81,7 @@ impl Silence {
 /// round trip. `None` before the first measurement.
 pub(crate) fn limit(tcp: &tcp::Info, least: Duration) -> Option<Duration> {
     let srtt = tcp.srtt?;
-    Some(srtt + (tcp.rttvar * 4).max(srtt / 4).max(least))
+    Some(srtt + (tcp.rttvar * 4).max(srtt / 4).max(least).max(GRANULARITY))
 }
 
 /// Whether an answer is due. Data that a time-out has declared lost counts: it is sent again
@@ -89,6 +89,9 @@ pub(crate) fn limit(tcp: &tcp::Info, least: Duration) -> Option<Duration> {
 fn is_outstanding(tcp: &tcp::Info) -> bool {
     tcp.buffered > tcp.unsent
 }
+
+/// Resolution of the time-outs (RFC 6298 section 2.4). A path without delay has no limit of 0.
+const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// How long a silence that was none is remembered.
 const MEMORY: Duration = Duration::from_secs(10);

@@ -159,7 +159,13 @@ impl Subflow {
 
     /// Whether a time-out has passed without an answer.
     pub(crate) fn is_condemned(&self) -> bool {
-        self.silence.is_timed_out(&self.tcp.info())
+        self.silence.timeouts(&self.tcp.info()) > 0
+    }
+
+    /// Whether what is missing on the subflow is not to be waited for. The first time-out repairs
+    /// it in most cases.
+    pub(crate) fn is_black(&self) -> bool {
+        self.silence.is_broken() || self.silence.timeouts(&self.tcp.info()) > 1
     }
 
     /// Whether the subflow carries new data and answers.

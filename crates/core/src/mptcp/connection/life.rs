@@ -133,15 +133,13 @@ impl Connection {
     }
 
     /// Marks the unacknowledged chunks of a subflow for re-injection, unless another working
-    /// subflow has them too. A selective acknowledgement does not count: the peer may keep the
-    /// chunk from the data level until the subflow has brought what is missing before it (RFC 8684
-    /// section 3.3.6).
+    /// subflow has them too.
     fn lose(&mut self, index: usize) {
         let subflows = &self.subflows;
         self.tx.mark_lost(|chunk| {
             let held = |copy: &Copy| {
                 let other = subflows.get(copy.on).filter(|_| copy.on != index);
-                other.is_some_and(Subflow::works) || has_in_order(subflows, copy)
+                other.is_some_and(Subflow::works) || has_arrived(subflows, copy)
             };
             chunk.is_on(index) && !chunk.copies().any(held)
         });
@@ -386,6 +384,14 @@ impl Connection {
         let coupling = Coupling { alpha: (alpha * Coupling::ONE as f64) as u64, total };
         self.subflows.iter_mut().filter(|s| s.is_ready()).for_each(|s| s.tcp.set_coupling(coupling));
     }
+}
+
+/// Whether the peer has a copy on the data level, or will have it once its subflow has repaired what
+/// is missing before it. A selective acknowledgement alone does not count on a subflow that repairs
+/// nothing: the peer may keep the copy from the data level until then (RFC 8684 section 3.3.6).
+pub(super) fn has_arrived(subflows: &[Subflow], copy: &Copy) -> bool {
+    let repairs = |s: &Subflow| s.is_alive() && !s.is_black() && s.tcp.has_delivered(copy.seq, copy.end);
+    has_in_order(subflows, copy) || subflows.get(copy.on).is_some_and(repairs)
 }
 
 /// Whether the peer has a copy, and everything before it on its subflow, so that the copy is on the

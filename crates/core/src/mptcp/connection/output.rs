@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::life::has_in_order;
+use super::life::{has_arrived, has_in_order};
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::SubflowId;
@@ -142,13 +142,9 @@ impl Connection {
     /// Sends a chunk that was lost with a subflow, or is assumed lost, on another.
     fn reinject(&mut self, now: Instant, views: &[PathView]) -> bool {
         let subflows = &self.subflows;
-        // The chunk may have arrived in the meantime, if its subflow is alive. What is missing
-        // before a chunk that was reported selectively comes only on a subflow that works.
-        let arrived = |copy: &Copy| {
-            let Some(subflow) = subflows.get(copy.on).filter(|s| s.is_alive()) else { return false };
-            let repairs = subflow.works() && !subflow.tcp.repairs_timeout();
-            has_in_order(subflows, copy) || repairs && subflow.tcp.has_delivered(copy.seq, copy.end)
-        };
+        // The chunk may have arrived in the meantime, if its subflow is alive.
+        let arrived =
+            |copy: &Copy| subflows.get(copy.on).is_some_and(Subflow::is_alive) && has_arrived(subflows, copy);
         while let Some(chunk) = self.tx.first_lost(|chunk| self.stalls == 0 && chunk.copies().any(arrived)) {
             self.tx.found(chunk);
         }

@@ -42,8 +42,8 @@ const SOON: u64 = 3;
 /// Ratio of the sum of the sessions' rates to the rate of delivery at which turns are tried at
 /// least, in percent. Sessions that do not disturb each other deliver that sum.
 const DISTURBED: u64 = 115;
-/// Smallest rate of a chunk alone with which turns go on, in percent of that of predictive striping.
-/// Turns are faster than single chunks.
+/// Smallest rate of a chunk alone with which turns go on, in percent of that of predictive
+/// striping. Turns are faster than single chunks.
 const ALONE: u64 = 90;
 /// Number of sessions that deliver a chunk alone before turns are given up for their slowness.
 const TESTS: usize = 2;
@@ -185,8 +185,8 @@ impl Adaptive {
         true
     }
 
-    /// Sessions were lost or opened. Turns that have proved right go on, as the channel is the same.
-    /// Returns whether the policy changes.
+    /// Sessions were lost or opened. Turns that have proved right go on, as the channel is the
+    /// same. Returns whether the policy changes.
     fn renew(&mut self, open: u64) -> bool {
         self.open = open;
         self.before = 0;
