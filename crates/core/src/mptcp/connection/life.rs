@@ -386,9 +386,10 @@ impl Connection {
     }
 }
 
-/// Whether the peer has a copy on the data level, or will have it once its subflow has repaired what
-/// is missing before it. A selective acknowledgement alone does not count on a subflow that repairs
-/// nothing: the peer may keep the copy from the data level until then (RFC 8684 section 3.3.6).
+/// Whether the peer has a copy on the data level, or will have it once its subflow has repaired
+/// what is missing before it. A selective acknowledgement alone does not count on a subflow that
+/// repairs nothing: the peer may keep the copy from the data level until then (RFC 8684 section
+/// 3.3.6).
 pub(super) fn has_arrived(subflows: &[Subflow], copy: &Copy) -> bool {
     let repairs = |s: &Subflow| s.is_alive() && !s.is_black() && s.tcp.has_delivered(copy.seq, copy.end);
     has_in_order(subflows, copy) || subflows.get(copy.on).is_some_and(repairs)
