@@ -33,6 +33,11 @@ impl Silence {
         self.since.get_or_insert(now);
     }
 
+    /// The handshake is over: its time-outs do not count.
+    pub(crate) fn opened(&mut self, tcp: &tcp::Info) {
+        self.timeouts = tcp.timeouts;
+    }
+
     /// Notes that a segment has arrived. Returns whether it ends a silence beyond the limit.
     pub(crate) fn received(&mut self, now: Instant, tcp: &tcp::Info) -> bool {
         let heard = (tcp.bytes_acked, tcp.sacked);

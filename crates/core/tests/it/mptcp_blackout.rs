@@ -1,8 +1,12 @@
 //! A path that loses everything from some moment on: the others carry its data, and the end of the
 //! stream.
 
-use crate::mptcp_world::{Path, World};
-use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::mptcp_world::{End, Path, Verdict, World};
+use anabranch_core::mptcp::{Config, Event, PathId, SchedulerKind, SubflowId};
+use anabranch_core::segment::Flags;
 use anabranch_core::tcp::{self, CongestionAlgorithm, RecoveryStage};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
@@ -247,5 +251,65 @@ fn a_backup_carries_nothing_at_a_false_alarm_and_all_after_a_failure() {
             alarms += alarm(seed, scheduler, false, false).1;
         }
         assert!(alarms > 0, "{scheduler:?}");
+    }
+}
+
+/// Time-outs of a subflow's handshake are no failure of the open subflow.
+#[test]
+fn a_lost_syn_does_not_send_data_on_the_backup() {
+    for scheduler in SCHEDULERS {
+        let config = config(scheduler, CongestionAlgorithm::Cubic);
+        let path = |delay| Path { queue: Duration::from_millis(100), ..Path::new(10_000_000, delay) };
+        let mut world = World::new(config, config, vec![path(20), path(10)], 5);
+        let mut is_first = true;
+        world.rule = Some(Box::new(move |_, _, path, segment| {
+            let lost =
+                path == PathId(0) && segment.flags.contains(Flags::SYN) && std::mem::take(&mut is_first);
+            if lost { Verdict::Drop } else { Verdict::Pass }
+        }));
+        world.run_until(Instant::ZERO + Duration::from_secs(3), |_| false);
+        world.client.mptcp().set_backup(SubflowId(1), true);
+        world.run_until(Instant::ZERO + Duration::from_secs(4), |_| false);
+        world.client.outbox = octets(200_000);
+        world.run_until(Instant::ZERO + Duration::from_secs(14), |_| false);
+        let mut info = |id| world.client.mptcp().subflow_info(SubflowId(id)).expect("it is open");
+        let (regular, backup) = (info(0), info(1));
+        assert!(regular.tcp.timeouts > 0, "{scheduler:?}: no SYN was lost");
+        assert_eq!((regular.bytes_assigned, backup.bytes_assigned), (200_000, 0), "{scheduler:?}");
+    }
+}
+
+/// A DATA_FIN without data is repeated on a backup only if a second limit passes without an answer.
+#[test]
+fn a_data_fin_that_is_late_leaves_the_backup_alone() {
+    for fails in [false, true] {
+        let config = config(SchedulerKind::FastestRtt, CongestionAlgorithm::Cubic);
+        let path = |delay| Path { queue: Duration::from_millis(100), ..Path::new(10_000_000, delay) };
+        let mut world = World::new(config, config, vec![path(20), path(25)], 7);
+        world.run_until(Instant::ZERO + Duration::from_millis(900), |_| false);
+        world.client.mptcp().set_backup(SubflowId(1), true);
+        world.client.outbox = octets(30_000);
+        let moment = Instant::ZERO + Duration::from_secs(2);
+        world.run_until(moment, |_| false);
+        world.now = moment;
+        // Longer than the limit of silence by less than another one.
+        world.paths[0].delay += Duration::from_millis(100);
+        if fails {
+            world.paths[0].down = Some((moment, moment + Duration::from_secs(10_000)));
+        }
+        let ends = Rc::new(Cell::new([0, 0]));
+        let seen = Rc::clone(&ends);
+        world.rule = Some(Box::new(move |_, end, path, segment| {
+            if end == End::Client && segment.mptcp.dss().is_some_and(|dss| dss.data_fin()) {
+                let mut counts = seen.get();
+                counts[usize::from(path.0)] += 1;
+                seen.set(counts);
+            }
+            Verdict::Pass
+        }));
+        world.client.closes = true;
+        world.run_until(moment + Duration::from_secs(1), |_| false);
+        let [regular, backup] = ends.get();
+        assert!(regular > 0 && (backup > 0) == fails, "{fails}: {:?}", ends.get());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 enum Item {
     Line(String),
@@ -65,10 +65,20 @@ impl Queue {
 
     fn finish(&self, patience: Duration) {
         let (mark, written) = sync_channel(1);
-        if let Err(TrySendError::Disconnected(_)) = self.lines.try_send(Item::Mark(mark)) {
-            return;
+        let (mut item, end) = (Item::Mark(mark), Instant::now() + patience);
+        loop {
+            item = match self.lines.try_send(item) {
+                Ok(()) => break,
+                Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Full(item)) => item,
+            };
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::park_timeout(left.min(RETRY));
         }
-        let _ = written.recv_timeout(patience);
+        let _ = written.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -90,6 +100,8 @@ fn forward(lines: &Receiver<Item>, mut write: impl FnMut(&str), report: impl Fn(
 const WAITING: usize = 1024;
 /// Time for a reader to take the last lines.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Time between two looks for room at the end.
+const RETRY: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
@@ -111,14 +123,16 @@ mod tests {
         assert_eq!(written.into_inner(), ["a", "2 dropped", "b"]);
     }
 
+    /// Also if there is no room for the mark yet, because the reader is slow.
     #[test]
     fn the_end_waits_for_the_lines() {
-        let (queue, lines) = Queue::new(9);
+        let (queue, lines) = Queue::new(1);
         let (written, seen) = std::sync::mpsc::channel();
+        queue.put("a".to_owned());
         let writer = thread::spawn(move || {
+            thread::park_timeout(Duration::from_millis(20));
             forward(&lines, |line| written.send(line.to_owned()).expect("it is read"), || None);
         });
-        queue.put("a".to_owned());
         queue.finish(Duration::from_secs(60));
         assert_eq!(seen.try_recv().as_deref(), Ok("a"));
         drop(queue);

@@ -228,13 +228,14 @@ async fn serve(
     engine.stack(|stack| ports.iter().for_each(|port| stack.listen(*port)));
     let names = RefCell::default();
     let links = Links::open(Rc::clone(&engine), &names, &arguments.interface, &arguments.backup, ports)?;
-    // Each listener has room for the next client.
-    let entrants = Arc::new(Semaphore::new(entrants + listeners.len()));
+    // A share for each listener, so that the clients of one do not keep others out, and room for its
+    // next client.
+    let share = entrants / listeners.len().max(1) + 1;
     for (listener, service) in listeners {
         if let Ok(address) = listener.local_addr() {
             Entry::info("listening", format!("{}: listening on {address}", service.name())).write();
         }
-        let entrants = Arc::clone(&entrants);
+        let entrants = Arc::new(Semaphore::new(share));
         let service = relay::serve(Rc::clone(&engine), listener, service, entrants, arguments.allow_remote);
         spawn_local(service);
     }

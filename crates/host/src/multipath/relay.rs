@@ -47,7 +47,7 @@ impl Service {
 /// Serves the clients of a listener, forever. If other hosts can be `remote` clients of a proxy, it
 /// leads to none of this host's own addresses: what its firewall keeps from them would be open.
 ///
-/// A client counts as one of the `entrants` until its connection is open.
+/// A client counts as one of the listener's `entrants` until its connection is open.
 pub(super) async fn serve(
     engine: Rc<Engine>,
     listener: TcpListener,

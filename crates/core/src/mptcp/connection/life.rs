@@ -1,5 +1,7 @@
 //! Time-outs, and the end of subflows and of the connection.
 
+use alloc::vec::Vec;
+
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::{Event, SubflowId};
@@ -172,10 +174,14 @@ impl Connection {
                         .is_none_or(|s| !s.is_alive() || s.tcp.has_delivered(copy.seq, copy.end))
                 })
         });
-        let (ends, ready) = (self.ends(), self.speakers());
+        let (ends, stalls) = (self.ends(), self.stalls as usize);
+        let (backups, regular): (Vec<usize>, Vec<usize>) =
+            self.speakers().into_iter().partition(|index| self.subflows[*index].backup);
+        // The first stall may be a false alarm, and a backup may be expensive.
+        let backups = if stalls > 1 || regular.is_empty() { backups } else { Vec::new() };
         // Each stall probes on another subflow, because the previous one may have failed.
-        let turn = ready.get(self.stalls as usize % ready.len().max(1));
-        if let Some(multipath) = turn.and_then(|index| self.subflows[*index].tcp.multipath()) {
+        for index in [regular, backups].iter().filter_map(|of| of.get(stalls % of.len().max(1))) {
+            let Some(multipath) = self.subflows[*index].tcp.multipath() else { continue };
             // While the peer may lack our keys, the probe repeats them.
             if ends && multipath.ack.is_none() {
                 multipath.data_fin_due = true;
@@ -279,6 +285,7 @@ impl Connection {
 
     fn subflow_opened(&mut self, now: Instant, index: usize) {
         let subflow = &mut self.subflows[index];
+        subflow.silence.opened(&subflow.tcp.info());
         match subflow.stage {
             Stage::Joining { .. } => {
                 subflow.stage = Stage::Unconfirmed;

@@ -30,8 +30,8 @@ const REST: u64 = 4;
 /// Number of times that the slowest session may deliver a chunk in the rest of the transfer at
 /// least, before turns are tried: the sessions run empty first.
 const LATENCIES: u64 = 8;
-/// Largest rate of delivery in bytes per second at which turns are tried. One chunk after another
-/// is not faster over two hops of IEEE 802.15.4 at 250 kbit/s.
+/// Largest rate of delivery, and of the fastest session, in bytes per second at which turns are
+/// tried. One chunk after another is not faster over two hops of IEEE 802.15.4 at 250 kbit/s.
 const FASTEST: u64 = 60_000 / 8;
 /// Ratio of the rates of the fastest and the slowest session at which turns are tried at most: in
 /// turns each session carries the same.
@@ -75,11 +75,12 @@ enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct Adaptive {
     stage: Stage,
-    /// Rate of predictive striping when the trial began, in bytes per second; 0 if it does not
-    /// compare.
+    /// Rate of predictive striping when the trial began, in bytes per second.
     before: u64,
     /// Consecutive measurements in which turns were slower.
     slower: u32,
+    /// Whether turns were not slower in a measurement.
+    proved: bool,
     /// When the current measurement began, and the number of bytes that the node held then.
     since: Option<(Instant, u64)>,
     /// Number of bytes that the node holds when the next measurement begins.
@@ -115,7 +116,7 @@ impl Measured {
         let time = time_of(self.rest, rate);
         let may = self.sessions > 1
             && self.rest >= REST * SPAN
-            && rate <= FASTEST
+            && rate.max(self.fastest) <= FASTEST
             && self.fastest <= SIMILAR * self.slowest
             && self.sum * 100 >= rate * DISTURBED
             && rate_of(turns::CHUNK, self.opening) >= SOON * rate
@@ -131,7 +132,8 @@ impl Adaptive {
         match self.stage {
             Stage::Predictive => {
                 let Some((span, octets)) = self.span(now, held, START) else { return false };
-                // The mean since the start: a single measurement may meet a pause.
+                // The mean since the start. A pause of the node lowers it, but not the rate of the
+                // fastest session, which must be as low.
                 let rate = rate_of(octets, span);
                 let Some(patience) = measured.may_try(rate).filter(|_| self.trials < TRIALS) else {
                     return false;
@@ -158,6 +160,7 @@ impl Adaptive {
                 self.since = Some((now, held));
                 let is_slower = self.before * 100 > rate * FASTER;
                 self.slower = if is_slower { self.slower + 1 } else { 0 };
+                self.proved |= !is_slower;
                 let is_decided = self.slower > 1 || self.before * 100 > rate * MUCH_FASTER;
                 is_decided && self.enter(Stage::Decided)
             }
@@ -180,20 +183,20 @@ impl Adaptive {
     fn enter(&mut self, stage: Stage) -> bool {
         self.stage = stage;
         self.slower = 0;
+        self.proved &= stage == Stage::Turns;
         self.since = None;
         self.from = None;
         true
     }
 
-    /// Sessions were lost or opened. Turns that have proved right go on, as the channel is the
-    /// same. Returns whether the policy changes.
+    /// Sessions were lost or opened. Turns that were faster in a measurement go on, as the channel
+    /// is the same, unless a single session is left. Returns whether the policy changes.
     fn renew(&mut self, open: u64) -> bool {
         self.open = open;
-        self.before = 0;
-        let next = if self.stage == Stage::Turns { Stage::Turns } else { Stage::Predictive };
-        let is_trial = matches!(self.stage, Stage::Trial(_));
-        self.enter(next);
-        is_trial
+        let goes_on = self.stage == Stage::Turns && self.proved && open.count_ones() > 1;
+        let changes = !goes_on && matches!(self.stage, Stage::Trial(_) | Stage::Turns);
+        self.enter(if goes_on { Stage::Turns } else { Stage::Predictive });
+        changes
     }
 }
 
@@ -363,8 +366,31 @@ mod tests {
         assert!(adaptive.renew(0b11));
         assert!(deliver(&mut adaptive, &mut at, BEFORE, SHARED).is_some(), "no second trial");
         adaptive.measure(at.0, &Measured { held: at.1, ..alone(4_300) });
-        assert!(!adaptive.renew(0b1));
-        assert_eq!(deliver(&mut adaptive, &mut at, 1_000, alone(4_300)), None);
+        assert_eq!(deliver(&mut adaptive, &mut at, 5_000, alone(4_300)), None);
+        assert!(!adaptive.renew(0b101));
         assert_eq!(adaptive.stage, Stage::Turns);
+        // The rate of fewer sessions still compares.
+        assert!(deliver(&mut adaptive, &mut at, 1_000, alone(4_300)).is_some());
+    }
+
+    #[test]
+    fn turns_without_a_measurement_or_another_session_end_when_a_session_is_lost() {
+        for (is_measured, open, goes_on) in [(false, 0b11, false), (true, 0b11, true), (true, 0b1, false)] {
+            let (mut adaptive, mut at) = in_trial();
+            adaptive.measure(at.0, &Measured { held: at.1, ..alone(4_300) });
+            if is_measured {
+                assert_eq!(deliver(&mut adaptive, &mut at, 5_000, alone(4_300)), None);
+            }
+            assert_eq!(adaptive.renew(open), !goes_on, "{is_measured} {open:b}");
+            assert_eq!(adaptive.stage, if goes_on { Stage::Turns } else { Stage::Predictive });
+        }
+    }
+
+    /// A pause of the node lowers the mean, on a network where sessions are fast.
+    #[test]
+    fn a_pause_does_not_make_a_fast_network_a_slow_one() {
+        let fast = Measured { slowest: 90_000, fastest: 100_000, sum: 290_000, ..SHARED };
+        let mut adaptive = Adaptive::default();
+        assert_eq!(deliver(&mut adaptive, &mut (Instant::ZERO, 0), BEFORE, fast), None);
     }
 }

@@ -257,3 +257,26 @@ fn adaptive_striping_loses_little_to_gateways_that_fail() {
     assert!(ratios[15].0 < 1.01, "{ratios:?}");
     assert!(ratios[29].0 < 1.2, "{ratios:?}");
 }
+
+/// The node pauses while the rate is measured for the first time: the network is as fast as before.
+#[test]
+fn a_pause_of_the_node_makes_no_turns_on_a_fast_network() {
+    for (rate, millis, length) in [(300_000, 5, 20_000_000), (40_000, 25, 3_000_000)] {
+        for begins in [150, 250, 350, 450, 1_000, 4_000] {
+            let took = |striping| {
+                let config = SenderConfig { striping, ..SenderConfig::default() };
+                let paths = [path(rate, millis), path(rate, millis), path(rate, millis)];
+                let mut world = World::new(&paths, file(length), config, ReceiverConfig::default());
+                world.run(Duration::from_millis(begins));
+                world.pause(Instant::ZERO + Duration::from_millis(begins + 11_000));
+                world.run(Duration::from_secs(1_000));
+                world.completed.expect("complete")
+            };
+            assert_eq!(
+                took(StripingPolicy::Adaptive),
+                took(StripingPolicy::Predictive),
+                "{rate} B/s, paused at {begins} ms"
+            );
+        }
+    }
+}

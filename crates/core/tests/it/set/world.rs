@@ -193,6 +193,11 @@ impl World {
         }
     }
 
+    /// The node reads nothing until then.
+    pub(crate) fn pause(&mut self, until: Instant) {
+        self.reads_until = until;
+    }
+
     pub(crate) fn kill(&mut self, gateway: usize, at: Instant, death: Death) {
         self.push(at, Event::Die(gateway, death));
     }
