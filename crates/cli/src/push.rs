@@ -39,28 +39,28 @@ pub struct Arguments {
     common: deployed::Arguments,
     /// Scenario file with the network and one SET transfer, which the file replaces [default: a
     /// built-in network with three gateways]
-    #[arg(long, conflicts_with = "to", value_name = "FILE.toml")]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED, value_name = "FILE.toml")]
     network: Option<PathBuf>,
     /// Write the bytes that the node received to this file
-    #[arg(long, conflicts_with = "to", value_name = "PATH")]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Also simulate end-to-end TCP, split TCP, and SET with 1, 2, ... gateways on the same network
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED)]
     compare: bool,
     /// Let gateways fail during the transfer, as in `gw2@1.5s`.
     ///
     /// The time counts from the request; several failures are joined by `+`. `gw2@1.5s:reset` also
     /// resets the gateway's connections, and `gw2@1.5s:back@5s` restarts it at 5 s.
-    #[arg(long, conflicts_with = "to", value_name = "GATEWAY@TIME", value_parser = faults::parse)]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED, value_name = "GATEWAY@TIME", value_parser = faults::parse)]
     fail: Option<faults::Faults>,
     /// Seed of the simulation [default: the network's seed]
-    #[arg(long, conflicts_with = "to", value_name = "SEED")]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED, value_name = "SEED")]
     seed: Option<u64>,
     /// Write every packet to this pcapng file, for Wireshark
-    #[arg(long, conflicts_with = "to", value_name = "PATH")]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED, value_name = "PATH")]
     pcap: Option<PathBuf>,
     /// Write an event log to this file, for `anabranch view`
-    #[arg(long, conflicts_with = "to", value_name = "PATH")]
+    #[arg(long, conflicts_with_all = deployed::DEPLOYED, value_name = "PATH")]
     events: Option<PathBuf>,
 }
 

@@ -64,17 +64,14 @@ struct Started {
 static STARTED: OnceLock<Started> = OnceLock::new();
 
 impl Logging {
-    /// Sets the format and level for this process, whose lines carry the name `program`.
+    /// Sets the format and level for this process, whose lines carry the name `program`. A thread of
+    /// their own writes the lines, since the work must not wait for the reader of the log. Of more
+    /// than 1024 lines that wait, the later ones are dropped and counted.
     pub fn start(self, program: &'static str) {
         // A process is one program, so only the first call takes effect.
-        let _ = STARTED.set(Started { program, logging: self });
-    }
-
-    /// As [`Logging::start`], and lines are written by a thread of their own: for a program whose
-    /// work must not wait for the reader of its log. Of more than 1024 lines that wait, the later
-    /// ones are dropped and counted.
-    pub fn start_aside(self, program: &'static str) {
-        self.start(program);
+        if STARTED.set(Started { program, logging: self }).is_err() {
+            return;
+        }
         aside::start(|dropped| {
             let text =
                 format!("{dropped} lines of the log were dropped, because standard error was not read");

@@ -1,12 +1,17 @@
 //! Standard output for results; standard error for progress, warnings and errors. The reader of
 //! either may have gone.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde::Serialize;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::error::Error;
+use crate::log::Entry;
 
 /// Prints text.
 pub fn text(text: &str) -> Result<(), Error> {
@@ -18,6 +23,40 @@ pub fn json(value: &impl Serialize) -> Result<(), Error> {
     let line = serde_json::to_string(value).expect("our reports are plain data");
     print(|out| writeln!(out, "{line}"))
 }
+
+/// Repeated reports of a program whose work must not wait for their reader: a pager that is not
+/// scrolled, or a terminal that is stopped. Another thread writes them, and a slow reader misses
+/// some. End the runtime with `shutdown_background`, which does not wait for that thread.
+#[derive(Debug, Default)]
+pub struct Reports {
+    /// Whether standard output takes no more.
+    over: Cell<bool>,
+}
+
+impl Reports {
+    /// Prints one JSON object. The first error ends the reports with a warning, not the program.
+    pub async fn print(&self, report: impl Serialize + Send + 'static) {
+        if self.over.get() {
+            return;
+        }
+        if let Ok(Err(error)) = spawn_blocking(move || json(&report)).await {
+            self.over.set(true);
+            let text = match error {
+                Error::Pipe => "the reader of standard output has closed it".to_owned(),
+                error => error.to_string(),
+            };
+            Entry::warning("report", format!("no more reports: {text}")).write();
+        }
+    }
+
+    /// Prints the last JSON object, unless its reader has stopped to read.
+    pub async fn finish(&self, report: impl Serialize + Send + 'static) {
+        let _ = timeout(PATIENCE, self.print(report)).await;
+    }
+}
+
+/// Time for a reader to take the last report.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Prints a line on standard error, as [`say!`](crate::say) does.
 pub fn line(line: fmt::Arguments<'_>) {

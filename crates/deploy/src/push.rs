@@ -99,6 +99,27 @@ pub struct Arguments {
     pub quiet: bool,
 }
 
+/// The options that only a push to a node has. A simulated push refuses them, since with an option
+/// that conflicts with `--to`, clap no longer asks for the `--to` that they require.
+pub const DEPLOYED: [&str; 16] = [
+    "to",
+    "via",
+    "rate",
+    "rate_gateway",
+    "striping",
+    "wait",
+    "retry_for",
+    "restart",
+    "state",
+    "no_resume",
+    "key",
+    "node_key",
+    "psk",
+    "signature",
+    "manifest",
+    "insecure",
+];
+
 /// The striping policies by the words of scenarios.
 const STRIPING: [(&str, StripingPolicy); 4] = [
     ("adaptive", StripingPolicy::Adaptive),

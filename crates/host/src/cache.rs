@@ -11,6 +11,7 @@ use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::Metrics;
+use anabranch_deploy::output;
 use anabranch_deploy::programs::{self, definition};
 use anabranch_deploy::service::{self, Signals};
 use anabranch_units::{Size, Span};
@@ -97,7 +98,8 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     if arguments.check {
         return service::checked("cache");
     }
-    service::runtime()?.block_on(async {
+    let runtime = service::runtime()?;
+    let outcome = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         let number = arguments.queue;
         let queue = Queue::open(QueueOptions { number, length: QUEUE_LENGTH, buffer: QUEUE_BUFFER })
@@ -116,17 +118,21 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         Entry::info("listening", format!("listening on queue {number}")).write();
         metrics.announce();
         service::ready();
+        let reports = output::Reports::default();
         let outcome = tokio::select! {
             failed = serving.run() => Err(failed),
-            failed = report::each_second(&serving), if arguments.json => Err(failed),
+            () = report::each_second(&serving, &reports), if arguments.json => Ok(()),
             () = metrics.serve(|| report::page(&serving), || Ok(())) => Ok(()),
             stop = signals.first() => stop.verdict(),
         };
         if arguments.json {
-            report::print(&serving)?;
+            reports.finish(report::report(&serving)).await;
         }
         outcome
-    })
+    });
+    // A report that is not read must not hold back the end.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// The options as limits of the cache.

@@ -57,6 +57,15 @@ pub fn broken_pipe() -> std::process::Stdio {
     writer.into()
 }
 
+/// A standard stream that is full, and its reader, who does not read: writing to it waits.
+pub fn full_pipe() -> (std::io::PipeReader, std::process::Stdio) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe may not wait");
+    while std::io::Write::write(&mut writer, &[b' '; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe may wait");
+    (reader, writer.into())
+}
+
 /// Repeats a blocking call that a signal interrupts. On a socket with a time-out, any signal
 /// interrupts the call, also the one that continues a stopped process.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {

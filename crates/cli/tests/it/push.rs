@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use anabranch_deploy::push::DEPLOYED;
 use anabranch_testkit::contents;
 use expect_test::{Expect, expect};
 use serde_json::Value;
@@ -528,4 +529,39 @@ fn options_of_a_simulation_do_not_go_with_a_deployed_node() {
         assert_eq!(run.status.code(), Some(2), "{option}: {}", text(&run.stderr));
         assert!(text(&run.stderr).contains("cannot be used with"), "{option}: {}", text(&run.stderr));
     }
+}
+
+/// What only a deployed push has is not ignored, whatever option of a simulated one is there.
+#[test]
+fn a_simulated_push_refuses_each_option_of_a_deployed_one() {
+    let folder = folder(100);
+    let value = |name: &str| match name {
+        "restart" | "no_resume" | "insecure" => None,
+        "rate" | "rate_gateway" => Some("1 kbit/s"),
+        "wait" | "retry_for" => Some("1 s"),
+        "striping" => Some("turns"),
+        "to" | "via" => Some("127.0.0.1"),
+        _ => Some("file"),
+    };
+    for simulated in [&["--seed", "1"][..], &["--compare"]] {
+        for name in DEPLOYED {
+            let option = format!("--{}", name.replace('_', "-"));
+            let arguments = [&["file", &option], value(name).as_slice(), simulated].concat();
+            let output = push(folder.path(), &arguments);
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+            assert!(said.contains("cannot be used with") && said.contains(&option), "{arguments:?}: {said}");
+        }
+    }
+    // Each option is of one kind.
+    let help = push(folder.path(), &["--help"]);
+    let options = text(&help.stdout).lines().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches("-q, ").trim_start_matches("-h, ");
+        line.strip_prefix("--").map(|rest| rest.split([' ', ',']).next().expect("a name").replace('-', "_"))
+    });
+    let both = ["gateways", "json", "quiet", "help"];
+    let simulated = ["network", "out", "compare", "fail", "seed", "pcap", "events"];
+    let known = |name: &String| [&DEPLOYED[..], &both, &simulated].concat().contains(&name.as_str());
+    let options: Vec<String> = options.collect();
+    assert!(options.len() == DEPLOYED.len() + 11 && options.iter().all(known), "{options:?}");
 }

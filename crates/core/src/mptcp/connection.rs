@@ -24,7 +24,7 @@ use super::receive::DataReceiver;
 use super::scheduler::AnyScheduler;
 use super::send::DataSender;
 use super::subflow::Subflow;
-use crate::segment::{AddAddr, MptcpOption, Segment, Token};
+use crate::segment::{AddAddr, MpJoin, MptcpOption, Segment, Token};
 use crate::tcp::{CloseReason, WriteError};
 use crate::time::Instant;
 
@@ -171,6 +171,10 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(subflow.index()) else { return };
         subflow.backup = backup;
         if let Some(multipath) = subflow.tcp.multipath() {
+            // A SYN that is still to be sent says so too: a peer with data does not wait.
+            if let MptcpOption::MpJoin(MpJoin::Syn { backup: said, .. }) = &mut multipath.syn {
+                *said = backup;
+            }
             // RFC 8684 section 3.3.8: MP_PRIO applies to the subflow on which it is sent.
             multipath.say(MptcpOption::MpPrio { backup });
         }

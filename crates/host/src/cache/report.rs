@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use anabranch_deploy::error::Error;
 use anabranch_deploy::metrics::{Kind, Page};
 use anabranch_deploy::output;
 use serde_json::{Map, Value};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::serve::Serving;
 
@@ -94,23 +94,22 @@ fn figures(serving: &Serving) -> Vec<Figure> {
     ]
 }
 
-/// Prints the counters each second.
-pub(super) async fn each_second(serving: &Serving) -> Error {
-    let mut second = tokio::time::interval(Duration::from_secs(1));
+/// Prints the counters each second, forever.
+pub(super) async fn each_second(serving: &Serving, output: &output::Reports) {
+    let mut second = interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(MissedTickBehavior::Skip);
     second.tick().await;
     loop {
         second.tick().await;
-        if let Err(error) = print(serving) {
-            return error;
-        }
+        output.print(report(serving)).await;
     }
 }
 
-/// Prints one JSON object.
-pub(super) fn print(serving: &Serving) -> Result<(), Error> {
+/// All counters.
+pub(super) fn report(serving: &Serving) -> Map<String, Value> {
     let seconds = ("seconds".to_owned(), Value::from(serving.seconds()));
     let figures = figures(serving).into_iter().map(|figure| (figure.0.to_owned(), Value::from(figure.2)));
-    output::json(&std::iter::once(seconds).chain(figures).collect::<Map<_, _>>())
+    std::iter::once(seconds).chain(figures).collect()
 }
 
 /// The page of `--metrics`.

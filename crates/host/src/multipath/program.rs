@@ -185,7 +185,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
 /// # Errors
 /// As [`main`].
 pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> {
-    arguments.logging.start_aside("multipath");
+    arguments.logging.start("multipath");
     if arguments.teardown {
         return Ok(Routes::tear_down()?);
     }

@@ -1,21 +1,18 @@
 //! The live report: what each path carries, as JSON, as lines for a person, and as metrics.
 //!
-//! The thread of the engine never waits for a reader of the report: a pager that is not scrolled,
-//! or a terminal that is stopped, would stop all connections.
+//! The thread of the engine never waits for a reader of the report.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use anabranch_core::mptcp::PathId;
 use anabranch_core::time::{Duration, Instant};
-use anabranch_deploy::error::Error;
-use anabranch_deploy::log::Entry;
 use anabranch_deploy::metrics::{Kind, Page};
 use anabranch_deploy::{output, say};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::engine::Engine;
 use super::stack::PathReport;
@@ -26,8 +23,7 @@ pub(super) struct Reports<'a> {
     /// Names of the interfaces.
     names: &'a RefCell<BTreeMap<PathId, String>>,
     last: RefCell<(Instant, BTreeMap<PathId, PathReport>)>,
-    /// Whether standard output takes no more reports.
-    over: Cell<bool>,
+    output: output::Reports,
 }
 
 /// A path in a report.
@@ -45,7 +41,8 @@ struct Row {
 
 impl<'a> Reports<'a> {
     pub(super) fn new(engine: &'a Engine, names: &'a RefCell<BTreeMap<PathId, String>>) -> Self {
-        Self { engine, names, last: RefCell::new((engine.now(), BTreeMap::new())), over: Cell::new(false) }
+        let last = RefCell::new((engine.now(), BTreeMap::new()));
+        Self { engine, names, last, output: output::Reports::default() }
     }
 
     /// Reports each second, forever: JSON to standard output, or a line to a terminal. A reader
@@ -58,7 +55,7 @@ impl<'a> Reports<'a> {
         loop {
             second.tick().await;
             if as_json {
-                self.print().await;
+                self.output.print(self.report()).await;
             } else if seen {
                 let line = self.line();
                 let _ = spawn_blocking(move || say!("{line}")).await;
@@ -66,25 +63,9 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Prints the last JSON object, unless its reader has stopped to read.
+    /// Prints the last JSON object.
     pub(super) async fn finish(&self) {
-        let _ = timeout(PATIENCE, self.print()).await;
-    }
-
-    /// Prints one JSON object. The first error ends the reports, not the program.
-    async fn print(&self) {
-        if self.over.get() {
-            return;
-        }
-        let report = self.report();
-        if let Ok(Err(error)) = spawn_blocking(move || output::json(&report)).await {
-            self.over.set(true);
-            let text = match error {
-                Error::Pipe => "the reader of standard output has closed it".to_owned(),
-                error => error.to_string(),
-            };
-            Entry::warning("report", format!("no more reports: {text}")).write();
-        }
+        self.output.finish(self.report()).await;
     }
 
     fn report(&self) -> Value {
@@ -216,6 +197,4 @@ impl Row {
     }
 }
 
-/// Time for the reader to take the last report.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 const PREFIX: &str = "anabranch_multipath_";

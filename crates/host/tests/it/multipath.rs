@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use anabranch_testkit::contents;
 use anabranch_testkit::daemon::Daemon;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, name, run, text, within};
+use anabranch_testkit::{contents, full_pipe};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -361,10 +361,7 @@ fn what_a_client_of_the_proxies_must_not_say_is_answered() {
 fn nobody_has_to_read_the_reports() {
     let Some(hosts) = Hosts::open("mph", 0) else { return };
     let _server = hosts.serve("tcp", PORT);
-    let (reader, mut writer) = std::io::pipe().expect("a pipe");
-    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe may not wait");
-    while writer.write(&[b' '; 4096]).is_ok() {}
-    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe may wait");
+    let (reader, writer) = full_pipe();
     let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
     let mut daemon = Kept(command.stdout(writer).stderr(Stdio::piped()).spawn().expect("it starts"));
     drop(command);
@@ -394,10 +391,7 @@ fn nobody_has_to_read_the_reports() {
 fn nobody_has_to_read_the_log() {
     let Some(hosts) = Hosts::open("mpj", 0) else { return };
     let _server = hosts.serve("tcp", PORT);
-    let (_reader, mut writer) = std::io::pipe().expect("a pipe");
-    rustix::io::ioctl_fionbio(&writer, true).expect("a pipe may not wait");
-    while writer.write(&[b' '; 4096]).is_ok() {}
-    rustix::io::ioctl_fionbio(&writer, false).expect("a pipe may wait");
+    let (_reader, writer) = full_pipe();
     let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
     let mut daemon = Kept(command.stdout(Stdio::piped()).stderr(writer).spawn().expect("it starts"));
     drop(command);

@@ -4,10 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
-use anabranch_testkit::contents;
 use anabranch_testkit::daemon::Daemon;
-use anabranch_testkit::netns::within;
+use anabranch_testkit::netns::{Kept, run, within};
+use anabranch_testkit::{contents, full_pipe};
 
 use crate::world::{Chain, Family, ended};
 
@@ -93,6 +95,31 @@ fn a_cache_whose_packets_are_refused_says_so_and_holds_nothing() {
     let said = cache.says("refuses packets of the cache");
     assert!(said.contains("OUTPUT"), "{said}");
     assert!(ended(cache)["unsent"].as_u64() >= Some(3));
+}
+
+/// Full pipes in place of standard output and error stop no packet and no end.
+#[test]
+fn nobody_has_to_read_what_a_cache_says() {
+    let Some(chain) = Chain::open(3) else { return };
+    let file = contents(20_000);
+    let url = chain.serve(Family::V4, &file, "cubic");
+    let ((reader, stdout), (_reader, stderr)) = (full_pipe(), full_pipe());
+    let mut command = chain.command(1, &["--queue", "1", "--setup", "--json"]);
+    let mut cache = Kept(command.stdout(stdout).stderr(stderr).spawn().expect("it starts"));
+    drop(command);
+    assert!((0..100).any(|_| {
+        thread::park_timeout(Duration::from_millis(100));
+        chain.rules(1).contains("NFQUEUE")
+    }));
+    // The first report is due.
+    thread::park_timeout(Duration::from_millis(1300));
+    assert_eq!(chain.fetched(&url), file);
+    drop(reader);
+    thread::park_timeout(Duration::from_millis(1300));
+    assert_eq!(chain.fetched(&url), file);
+    run("kill", &["-TERM", &cache.0.id().to_string()]);
+    assert_eq!(cache.0.wait().expect("it is ours").code(), Some(0));
+    assert!(!chain.rules(1).contains("NFQUEUE"));
 }
 
 /// The rules of a cache that runs as a user with the two capabilities of the unit.

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use anabranch_testkit::daemon::{Daemon, home};
+use anabranch_testkit::full_pipe;
 use anabranch_testkit::netns::Kept;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -216,4 +217,26 @@ fn bad_options_are_refused_with_a_hint() {
     ] {
         assert!(command(folder.path(), program, arguments).status().unwrap().success());
     }
+}
+
+/// Full pipes in place of standard error stop no record and no end.
+#[test]
+fn nobody_has_to_read_the_logs() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("it is bound");
+    let at = free.to_string();
+    let ((_sink, stderr), (_sense, own)) = (full_pipe(), full_pipe());
+    let mut listens = command(folder.path(), "sink", &["--listen", &at, "--insecure", "--out", "got.jsonl"]);
+    let mut sink = Kept(listens.stderr(stderr).spawn().expect("the program starts"));
+    let mut sends = command(folder.path(), "sense", &["--to", &at, "--insecure"]);
+    sends.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(own);
+    let mut sense = Kept(sends.spawn().expect("the program starts"));
+    drop((listens, sends));
+    let records: String = (0..200).map(|i| format!("{i}\n")).collect();
+    sense.0.stdin.take().expect("it is piped").write_all(records.as_bytes()).expect("it reads");
+    assert_eq!(sense.0.wait().expect("it is ours").code(), Some(0));
+    assert!(Command::new("kill").arg(sink.0.id().to_string()).status().expect("kill").success());
+    assert_eq!(sink.0.wait().expect("it is ours").code(), Some(0));
+    let got = payloads(&lines(&folder.path().join("got.jsonl")));
+    assert_eq!(got.values().map(Vec::len).collect::<Vec<_>>(), [200]);
 }

@@ -348,6 +348,23 @@ fn a_connection_begins_on_the_path_that_is_known_to_be_better() {
     }
 }
 
+/// A server that has data when a backup is joined does not begin to use it.
+#[test]
+fn a_download_leaves_a_backup_alone_from_the_beginning() {
+    for v6 in [false, true] {
+        let mut world = World::new(1, &[20, 10], SchedulerKind::FastestRtt);
+        world.hosts[0].add_path(PathId(1), PathConfig { backup: true, ..path_config(0, 1) });
+        let client = world.connect(v6);
+        while world.accepted.is_empty() {
+            assert!(world.step(Instant::FAR_FUTURE));
+        }
+        let server = world.accepted.pop().unwrap();
+        world.transfer((1, server), client, &contents(1_000_000), |_, _| {});
+        assert_eq!(world.hosts[0].peek(client).unwrap().connection.subflows().count(), 2);
+        assert!(world.carried[1] < 1000, "{v6}: {} bytes on the backup", world.carried[1]);
+    }
+}
+
 #[test]
 fn thousands_of_connections_in_turn_leave_no_state() {
     let mut world = World::new(1, &[1, 2], SchedulerKind::FastestRtt);
