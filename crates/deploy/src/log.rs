@@ -64,9 +64,9 @@ struct Started {
 static STARTED: OnceLock<Started> = OnceLock::new();
 
 impl Logging {
-    /// Sets the format and level for this process, whose lines carry the name `program`. A thread of
-    /// their own writes the lines, since the work must not wait for the reader of the log. Of more
-    /// than 1024 lines that wait, the later ones are dropped and counted.
+    /// Sets the format and level for this process, whose lines carry the name `program`. A thread
+    /// of their own writes the lines, since the work must not wait for the reader of the log. Of
+    /// more than 1024 lines that wait, the later ones are dropped and counted.
     pub fn start(self, program: &'static str) {
         // A process is one program, so only the first call takes effect.
         if STARTED.set(Started { program, logging: self }).is_err() {

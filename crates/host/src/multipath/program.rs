@@ -228,8 +228,8 @@ async fn serve(
     engine.stack(|stack| ports.iter().for_each(|port| stack.listen(*port)));
     let names = RefCell::default();
     let links = Links::open(Rc::clone(&engine), &names, &arguments.interface, &arguments.backup, ports)?;
-    // A share for each listener, so that the clients of one do not keep others out, and room for its
-    // next client.
+    // A share for each listener, so that the clients of one do not keep others out, and room for
+    // its next client.
     let share = entrants / listeners.len().max(1) + 1;
     for (listener, service) in listeners {
         if let Ok(address) = listener.local_addr() {
