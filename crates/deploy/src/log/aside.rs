@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 enum Item {
     Line(String),
@@ -65,20 +65,18 @@ impl Queue {
 
     fn finish(&self, patience: Duration) {
         let (mark, written) = sync_channel(1);
-        let (mut item, end) = (Item::Mark(mark), Instant::now() + patience);
+        let mut item = Item::Mark(mark);
+        let mut waited = Duration::ZERO;
         loop {
             item = match self.lines.try_send(item) {
                 Ok(()) => break,
-                Err(TrySendError::Disconnected(_)) => return,
-                Err(TrySendError::Full(item)) => item,
+                Err(TrySendError::Full(item)) if waited < patience => item,
+                Err(_) => return,
             };
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            thread::park_timeout(left.min(RETRY));
+            thread::park_timeout(RETRY);
+            waited += RETRY;
         }
-        let _ = written.recv_timeout(end.saturating_duration_since(Instant::now()));
+        let _ = written.recv_timeout(patience.saturating_sub(waited));
     }
 }
 
