@@ -1,38 +1,24 @@
 //! The sink of deployed RDCA: senders that have a key and say anything, a slow output, restarts of
 //! senders and of the sink, and strangers.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use anabranch_core::rdca::{Incarnation, SinkConfig, StreamId};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_net::rdca::{Collector, Ledger, Mark, RECORD_HEADER, Source, What};
+use anabranch_secure::SharedKey;
 use anabranch_secure::datagram::{Accepts, Initiator, Shared};
-use anabranch_secure::{NoEntropy, SharedKey};
 use anabranch_wire::rdca::{Message, Reply, Seq, TimeStamp, decode, encode};
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 
 use super::rdca_machines::messages::{self, Seen};
+use crate::entropy::{self, entropy};
 use crate::probe::Probe;
 
-thread_local! {
-    static DRAWN: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Bytes that differ in each call and are the same in each repetition of a run.
-fn entropy(octets: &mut [u8]) -> std::result::Result<(), NoEntropy> {
-    for part in octets.chunks_mut(8) {
-        DRAWN.set(DRAWN.get() + 1);
-        let bits = DRAWN.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        part.copy_from_slice(&bits.to_be_bytes()[..part.len()]);
-    }
-    Ok(())
-}
-
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
-    DRAWN.set(0);
+    entropy::restart();
     // A run ends when the input is used up.
     let _ = steps(&mut Unstructured::new(input), probe);
 }

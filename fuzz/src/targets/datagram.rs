@@ -1,33 +1,19 @@
 //! Sessions over datagrams: a sender and a sink with keys, and an attacker who changes, repeats,
 //! drops and invents datagrams from any address.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anabranch_secure::datagram::{Accepts, AnyProof, Forward, Initiator, Known, Responder, Shared};
-use anabranch_secure::{NoEntropy, SecretKey, SharedKey};
+use anabranch_secure::{SecretKey, SharedKey};
 use arbitrary::{Result, Unstructured};
 
+use crate::entropy::{self, entropy};
 use crate::probe::Probe;
 
-thread_local! {
-    static DRAWN: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Bytes that differ in each call and are the same in each repetition of a run.
-fn entropy(octets: &mut [u8]) -> std::result::Result<(), NoEntropy> {
-    for part in octets.chunks_mut(8) {
-        DRAWN.set(DRAWN.get() + 1);
-        let bits = DRAWN.get().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        part.copy_from_slice(&bits.to_be_bytes()[..part.len()]);
-    }
-    Ok(())
-}
-
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
-    DRAWN.set(0);
+    entropy::restart();
     // A run ends when the input is used up.
     let _ = steps(&mut Unstructured::new(input), probe);
 }

@@ -39,15 +39,7 @@ fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     };
     Ok(Config {
         tcp,
-        scheduler: *octets.choose(&[
-            SchedulerKind::FastestRtt,
-            SchedulerKind::RoundRobin,
-            SchedulerKind::Redundant,
-            SchedulerKind::Blest,
-            SchedulerKind::Daps,
-            SchedulerKind::Predictive,
-            SchedulerKind::SectionVii,
-        ])?,
+        scheduler: *octets.choose(&SchedulerKind::ALL)?,
         reinjection: *octets.choose(&[
             Reinjection::OnFailure,
             Reinjection::OnTimeout,

@@ -61,6 +61,19 @@ pub enum SchedulerKind {
     Custom(CustomScheduler),
 }
 
+impl SchedulerKind {
+    /// All schedulers of this crate.
+    pub const ALL: [Self; 7] = [
+        Self::FastestRtt,
+        Self::RoundRobin,
+        Self::Redundant,
+        Self::Blest,
+        Self::Daps,
+        Self::Predictive,
+        Self::SectionVii,
+    ];
+}
+
 /// A scheduler supplied by the user.
 pub type CustomScheduler = Custom<dyn Scheduler>;
 

@@ -12,16 +12,6 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 
-const SCHEDULERS: [SchedulerKind; 7] = [
-    SchedulerKind::FastestRtt,
-    SchedulerKind::RoundRobin,
-    SchedulerKind::Redundant,
-    SchedulerKind::Blest,
-    SchedulerKind::Daps,
-    SchedulerKind::Predictive,
-    SchedulerKind::SectionVii,
-];
-
 /// The options of `anabranch multipath`.
 fn config(scheduler: SchedulerKind, congestion: CongestionAlgorithm) -> Config {
     let modern = tcp::Config::modern();
@@ -112,7 +102,7 @@ fn a_path_that_turns_black_while_it_repairs_losses_stops_no_upload() {
     let mut late = Vec::new();
     let mut number = 0;
     for congestion in [CongestionAlgorithm::Cubic, CongestionAlgorithm::Bbr] {
-        for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
+        for (i, scheduler) in SchedulerKind::ALL.into_iter().enumerate() {
             for seed in 0..seeds {
                 let Some((gap, what)) = upload(seed * 100 + i as u64, scheduler, congestion) else {
                     continue;
@@ -189,7 +179,7 @@ fn close(seed: u64, scheduler: SchedulerKind) -> (Duration, String) {
 fn a_path_that_turns_black_does_not_hide_the_end() {
     let mut late = Vec::new();
     let mut number = 0;
-    for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
+    for (i, scheduler) in SchedulerKind::ALL.into_iter().enumerate() {
         for seed in 0..seeds(30) {
             let (took, what) = close(seed * 100 + i as u64, scheduler);
             number += 1;
@@ -240,7 +230,7 @@ fn alarm(seed: u64, scheduler: SchedulerKind, backup: bool, fails: bool) -> (u64
 /// than a round trip is no failure; a time-out without an answer is one.
 #[test]
 fn a_backup_carries_nothing_at_a_false_alarm_and_all_after_a_failure() {
-    for scheduler in SCHEDULERS {
+    for scheduler in SchedulerKind::ALL {
         let mut alarms = 0;
         for seed in 0..seeds(4) {
             for fails in [false, true] {
@@ -257,7 +247,7 @@ fn a_backup_carries_nothing_at_a_false_alarm_and_all_after_a_failure() {
 /// Time-outs of a subflow's handshake are no failure of the open subflow.
 #[test]
 fn a_lost_syn_does_not_send_data_on_the_backup() {
-    for scheduler in SCHEDULERS {
+    for scheduler in SchedulerKind::ALL {
         let config = config(scheduler, CongestionAlgorithm::Cubic);
         let path = |delay| Path { queue: Duration::from_millis(100), ..Path::new(10_000_000, delay) };
         let mut world = World::new(config, config, vec![path(20), path(10)], 5);

@@ -334,15 +334,7 @@ proptest! {
     #[test]
     fn every_octet_comes_once_and_in_order(seed: u64) {
         let mut prng = Prng::new(seed);
-        let scheduler = prng.pick(&[
-            SchedulerKind::FastestRtt,
-            SchedulerKind::RoundRobin,
-            SchedulerKind::Redundant,
-            SchedulerKind::Blest,
-            SchedulerKind::Daps,
-            SchedulerKind::Predictive,
-            SchedulerKind::SectionVii,
-        ]);
+        let scheduler = prng.pick(&SchedulerKind::ALL);
         let mut config = Config {
             scheduler,
             reinjection: prng.pick(&[Reinjection::OnFailure, Reinjection::OnTimeout, Reinjection::Opportunistic]),

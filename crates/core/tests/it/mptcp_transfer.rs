@@ -12,16 +12,6 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 
-const SCHEDULERS: [SchedulerKind; 7] = [
-    SchedulerKind::FastestRtt,
-    SchedulerKind::RoundRobin,
-    SchedulerKind::Redundant,
-    SchedulerKind::Blest,
-    SchedulerKind::Daps,
-    SchedulerKind::Predictive,
-    SchedulerKind::SectionVii,
-];
-
 fn octets(seed: u64, n: usize) -> Bytes {
     Bytes::from(Prng::new(seed).octets(n))
 }
@@ -55,7 +45,7 @@ fn exchange(world: &mut World, up: usize, down: usize, seconds: u64) {
 
 #[test]
 fn two_paths_carry_one_stream_both_ways() {
-    for scheduler in SCHEDULERS {
+    for scheduler in SchedulerKind::ALL {
         let paths = vec![Path::new(2_000_000, 10), Path::new(1_000_000, 40)];
         let mut world = World::new(config(scheduler), config(scheduler), paths, 7);
         exchange(&mut world, 500_000, 100_000, 600);
@@ -76,7 +66,7 @@ fn two_paths_carry_one_stream_both_ways() {
 
 #[test]
 fn losses_and_reordering_do_not_show() {
-    for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
+    for (i, scheduler) in SchedulerKind::ALL.into_iter().enumerate() {
         for silence in [None, Some(Duration::from_millis(50))] {
             let lossy = |rate, delay| Path { loss: 30, reorder: 5, ..Path::new(rate, delay) };
             let paths = vec![lossy(2_000_000, 10), lossy(500_000, 60), lossy(1_000_000, 5)];
@@ -90,7 +80,7 @@ fn losses_and_reordering_do_not_show() {
 /// After the loss of any handshake segment, the server can still send.
 #[test]
 fn a_lost_part_of_the_handshake_stops_nothing() {
-    for scheduler in SCHEDULERS {
+    for scheduler in SchedulerKind::ALL {
         // The SYN, the SYN-ACK, the acknowledgement, and the server's answer to it, with and
         // without data.
         for (lost, down) in (0..4).flat_map(|lost| [(lost, 50_000), (lost, 0)]) {
@@ -169,7 +159,7 @@ fn a_path_that_is_held_back_does_not_wait_for_its_acknowledgement() {
 /// sent.
 #[test]
 fn paced_subflows_carry_everything() {
-    for scheduler in SCHEDULERS {
+    for scheduler in SchedulerKind::ALL {
         for congestion in [CongestionAlgorithm::Cubic, CongestionAlgorithm::Bbr] {
             let config = paced(config(scheduler), congestion);
             let lossy = |rate, delay| Path { loss: 10, ..Path::new(rate, delay) };
