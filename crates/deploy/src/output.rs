@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::error::Error;
 use crate::log::Entry;
@@ -34,8 +34,19 @@ pub struct Reports {
 }
 
 impl Reports {
+    /// Prints a JSON object each second, forever.
+    pub async fn each_second<T: Serialize + Send + 'static>(&self, report: impl Fn() -> T) {
+        let mut second = interval(Duration::from_secs(1));
+        second.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        second.tick().await;
+        loop {
+            second.tick().await;
+            self.print(report()).await;
+        }
+    }
+
     /// Prints one JSON object. The first error ends the reports with a warning, not the program.
-    pub async fn print(&self, report: impl Serialize + Send + 'static) {
+    async fn print(&self, report: impl Serialize + Send + 'static) {
         if self.over.get() {
             return;
         }

@@ -5,9 +5,8 @@
 
 mod support;
 
-use std::process::Command;
-
 use anabranch_core::dtc::Node;
+use anabranch_testkit::instructions;
 use gungraun::{library_benchmark, library_benchmark_group};
 
 use support::{Forwarded, busy, forward};
@@ -40,14 +39,7 @@ mod harness {
 }
 
 fn main() {
-    let runner = std::env::var_os("GUNGRAUN_RUNNER").unwrap_or_else(|| "gungraun-runner".into());
-    for program in ["valgrind".into(), runner] {
-        if Command::new(&program).arg("--version").output().is_err() {
-            let name = program.to_string_lossy();
-            eprintln!("SKIPPED: instruction counts need `{name}`, which cannot be started.");
-            eprintln!("         `cargo xtask bench` installs what is missing.");
-            return;
-        }
+    if instructions::are_counted() {
+        harness::run();
     }
-    harness::run();
 }

@@ -121,7 +121,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let reports = output::Reports::default();
         let outcome = tokio::select! {
             failed = serving.run() => Err(failed),
-            () = report::each_second(&serving, &reports), if arguments.json => Ok(()),
+            () = reports.each_second(|| report::report(&serving)), if arguments.json => Ok(()),
             () = metrics.serve(|| report::page(&serving), || Ok(())) => Ok(()),
             stop = signals.first() => stop.verdict(),
         };

@@ -7,7 +7,6 @@
 mod support;
 
 use std::hint::black_box;
-use std::process::Command;
 
 use anabranch_core::segment::Segment;
 use anabranch_core::tcp::Config;
@@ -19,6 +18,7 @@ use anabranch_sim::network::{Forwarding, Network, NetworkConfig};
 use anabranch_sim::packet::Ends;
 use anabranch_sim::random::Stream;
 use anabranch_sim::sim::Simulation;
+use anabranch_testkit::instructions;
 use bytes::Bytes;
 use gungraun::{library_benchmark, library_benchmark_group};
 
@@ -117,14 +117,7 @@ mod harness {
 }
 
 fn main() {
-    let runner = std::env::var_os("GUNGRAUN_RUNNER").unwrap_or_else(|| "gungraun-runner".into());
-    for program in ["valgrind".into(), runner] {
-        if Command::new(&program).arg("--version").output().is_err() {
-            let name = program.to_string_lossy();
-            eprintln!("SKIPPED: instruction counts need `{name}`, which cannot be started.");
-            eprintln!("         `cargo xtask bench` installs what is missing.");
-            return;
-        }
+    if instructions::are_counted() {
+        harness::run();
     }
-    harness::run();
 }

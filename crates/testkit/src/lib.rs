@@ -16,6 +16,7 @@
 //! * [`debian`]: third-party programs for comparison.
 //! * [`browser`]: pages as Chromium shows them.
 //! * [`tshark`]: captures as Wireshark reads them.
+//! * [`instructions`]: what counting them needs.
 //! * [`netns`]: network namespaces, and programs in them.
 //! * [`paths`]: two namespaces connected by paths with a rate and a delay.
 //! * [`priority`]: threads that the load of the machine does not delay.
@@ -29,6 +30,7 @@ pub mod daemon;
 pub mod debian;
 pub mod embedded;
 pub mod executable;
+pub mod instructions;
 pub mod netns;
 pub mod notation;
 pub mod pair;

@@ -1,11 +1,7 @@
 //! What the cache has done, as JSON objects and as metrics.
 
-use std::time::Duration;
-
 use anabranch_deploy::metrics::{Kind, Page};
-use anabranch_deploy::output;
 use serde_json::{Map, Value};
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::serve::Serving;
 
@@ -92,17 +88,6 @@ fn figures(serving: &Serving) -> Vec<Figure> {
         ),
         Figure("reports", Counter, serving.counters.reports.get(), "Reports of the link layer."),
     ]
-}
-
-/// Prints the counters each second, forever.
-pub(super) async fn each_second(serving: &Serving, output: &output::Reports) {
-    let mut second = interval(Duration::from_secs(1));
-    second.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    second.tick().await;
-    loop {
-        second.tick().await;
-        output.print(report(serving)).await;
-    }
 }
 
 /// All counters.

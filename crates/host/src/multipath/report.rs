@@ -48,15 +48,16 @@ impl<'a> Reports<'a> {
     /// Reports each second, forever: JSON to standard output, or a line to a terminal. A reader
     /// that is slow misses reports.
     pub(super) async fn each_second(&self, as_json: bool) {
+        if as_json {
+            return self.output.each_second(|| self.report()).await;
+        }
         let mut second = interval(std::time::Duration::from_secs(1));
         second.set_missed_tick_behavior(MissedTickBehavior::Skip);
         second.tick().await;
         let seen = std::io::stderr().is_terminal();
         loop {
             second.tick().await;
-            if as_json {
-                self.output.print(self.report()).await;
-            } else if seen {
+            if seen {
                 let line = self.line();
                 let _ = spawn_blocking(move || say!("{line}")).await;
             }

@@ -17,6 +17,8 @@ use anabranch_testkit::{contents, full_pipe};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::world::terminate;
+
 /// Port of the servers.
 const PORT: u16 = 8000;
 const SOCKS: &str = "127.0.0.1:1080";
@@ -381,8 +383,7 @@ fn nobody_has_to_read_the_reports() {
     drop(reader);
     until("no more reports");
     assert!(hosts.curl(&fetch) == hosts.file);
-    run("kill", &["-TERM", &daemon.0.id().to_string()]);
-    assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
+    terminate(&mut daemon);
 }
 
 /// The log of a program whose standard error is full and not read stops no connection and no change
@@ -408,8 +409,7 @@ fn nobody_has_to_read_the_log() {
     // The warning of its loss waits, and the other interface carries the next connection.
     let fetch = ["--socks5-hostname", SOCKS, "--max-time", "2", "http://10.9.2.2:8000/"];
     assert!(soon(&|| hosts.curl(&fetch) == hosts.file));
-    run("kill", &["-TERM", &daemon.0.id().to_string()]);
-    assert_eq!(daemon.0.wait().expect("it is ours").code(), Some(0));
+    terminate(&mut daemon);
 }
 
 /// Clients that say nothing take no more than a share of the descriptors.

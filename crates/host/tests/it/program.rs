@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use anabranch_testkit::daemon::Daemon;
-use anabranch_testkit::netns::{Kept, run, within};
+use anabranch_testkit::netns::{Kept, within};
 use anabranch_testkit::{contents, full_pipe};
 
-use crate::world::{Chain, Family, ended};
+use crate::world::{Chain, Family, ended, terminate};
 
 #[test]
 fn without_privileges_the_exit_code_is_3() {
@@ -117,8 +117,7 @@ fn nobody_has_to_read_what_a_cache_says() {
     drop(reader);
     thread::park_timeout(Duration::from_millis(1300));
     assert_eq!(chain.fetched(&url), file);
-    run("kill", &["-TERM", &cache.0.id().to_string()]);
-    assert_eq!(cache.0.wait().expect("it is ours").code(), Some(0));
+    terminate(&mut cache);
     assert!(!chain.rules(1).contains("NFQUEUE"));
 }
 

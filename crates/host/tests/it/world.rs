@@ -15,6 +15,12 @@ use anabranch_testkit::netns::{
 };
 use rustix::net::sockopt::set_tcp_congestion;
 
+/// Asks a process to end; it must do so with exit code 0.
+pub(crate) fn terminate(process: &mut Kept) {
+    run("kill", &["-TERM", &process.0.id().to_string()]);
+    assert_eq!(process.0.wait().expect("it is ours").code(), Some(0));
+}
+
 /// Address families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
