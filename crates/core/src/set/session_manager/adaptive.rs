@@ -8,8 +8,8 @@
 //! The test of the trial is one chunk alone. Where the paths share a channel, it takes as long as
 //! the path needs, and predictive striping delivers hardly more than one chunk after another.
 //! Where each path has a channel of its own, all sessions together deliver more, and the trial
-//! ends. Each verdict holds for the sessions that were open then: if one is lost or opens, earlier
-//! rates no longer compare.
+//! ends. Each verdict holds for the sessions that were open then: if one is lost or opens, a trial
+//! may be repeated. Only turns that were faster in a measurement go on.
 
 use super::Sender;
 use super::turns::{self, Turns};
