@@ -306,6 +306,7 @@ impl TcpProfile {
                 None => base.elfn,
             },
             ack_on_push: self.ack_on_push.unwrap_or(base.ack_on_push),
+            ack_remainder: base.ack_remainder,
             ack_gaps: self.ack_gaps.unwrap_or(base.ack_gaps),
             push: self.push.unwrap_or(base.push),
         })

@@ -26,7 +26,7 @@ use super::send::DataSender;
 use super::subflow::Subflow;
 use crate::segment::{AddAddr, MpJoin, MptcpOption, Segment, Token};
 use crate::tcp::{CloseReason, WriteError};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// One Multipath TCP connection.
 ///
@@ -162,6 +162,13 @@ impl Connection {
         if let Some(subflow) = self.subflows.get_mut(subflow.index()) {
             subflow.facts = facts;
             subflow.pace.tell(facts.service_time);
+        }
+    }
+
+    /// As [`crate::tcp::Connection::limit_queue`], for the path of a subflow.
+    pub fn limit_queue(&mut self, subflow: SubflowId, delay: Option<Duration>) {
+        if let Some(subflow) = self.subflows.get_mut(subflow.index()) {
+            subflow.tcp.limit_queue(delay);
         }
     }
 

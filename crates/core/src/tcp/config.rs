@@ -30,6 +30,9 @@ pub struct Config {
     pub delayed_ack: DelayedAck,
     /// Whether a segment with PSH is acknowledged at once, whatever `delayed_ack` says.
     pub ack_on_push: bool,
+    /// Whether data beyond one full segment is acknowledged at once, although it is less than
+    /// `delayed_ack` asks for: the end of a message, as Linux does.
+    pub ack_remainder: bool,
     /// Whether a segment that is out of order or fills a hole is acknowledged at once (RFC 5681
     /// section 4.2). If not, such a segment is delayed like any other, and one acknowledgement
     /// reports by SACK which segments of a window have arrived.
@@ -319,6 +322,7 @@ impl Default for Config {
             },
             delayed_ack: DelayedAck::Every { segments: 2, timeout: Duration::from_millis(40) },
             ack_on_push: false,
+            ack_remainder: false,
             ack_gaps: true,
             push: Push::Buffer,
             sack: SackRole::Both,

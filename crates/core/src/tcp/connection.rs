@@ -30,7 +30,7 @@ use super::multipath::Multipath;
 use super::receiver::Receiver;
 use super::sender::{Expired, Sender};
 use crate::segment::{Ecn, Flags, Mptcp, Options, Segment, SeqNumber};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// One TCP connection.
 ///
@@ -365,6 +365,18 @@ impl Connection {
         if self.tx.set_buffer(octets) && self.state != State::Closed {
             self.events.raise(Pending::Writable);
         }
+    }
+
+    /// Limits the queueing delay that the data of this connection causes on its path, so that other
+    /// traffic of the host finds a short queue; `None` ends the limit. No effect in slow start,
+    /// before the rate of the path is known.
+    ///
+    /// At most what the path delivers in its shortest round-trip time and `delay` is in flight, and
+    /// at least four segments. Every ten seconds half of that, for two round trips, measures the
+    /// shortest round-trip time. Where most of the queue remains then, it is that of others, and
+    /// there is no limit for the next ten seconds, and longer if that repeats.
+    pub fn limit_queue(&mut self, delay: Option<Duration>) {
+        self.tx.limit_queue(delay);
     }
 
     /// The state of RFC 9293.

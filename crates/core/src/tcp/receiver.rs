@@ -95,7 +95,7 @@ impl Receiver {
             reports_duplicates: false,
             duplicate: None,
             fin: Fin::Unknown,
-            delay: AckDelay::new(config.delayed_ack),
+            delay: AckDelay::new(config.delayed_ack, config.ack_remainder),
             tells_gaps: config.ack_gaps,
             received: 0,
             shared: None,

@@ -6,6 +6,7 @@
 //! * [`output`]: which bytes leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
 //! * [`pacing`]: when data may leave; [`sampling`]: the delivery rate of the path
 //!   (draft-ietf-ccwg-bbr).
+//! * [`short_queue`]: a limit on the queue at the bottleneck.
 //! * [`undo`]: undo of spurious losses (RFC 3522, 4015, 5682).
 //! * [`timer`]: retransmission and persist timers (RFC 6298, RFC 9293 section 3.8.6.1).
 //!
@@ -22,6 +23,7 @@ mod queue;
 mod rack;
 mod repeats;
 mod sampling;
+mod short_queue;
 mod stage;
 mod timer;
 mod undo;
@@ -44,6 +46,7 @@ use self::pacing::Pacing;
 use self::prr::Prr;
 use self::rack::Rack;
 use self::repeats::Repeats;
+use self::short_queue::ShortQueue;
 use self::timer::Timer;
 use self::undo::Undo;
 use super::config::{Config, InitialWindow, Push, Recovery};
@@ -110,6 +113,8 @@ pub(crate) struct Sender {
     first_syn: Instant,
     counts: Counts,
     delivery: Delivery,
+    /// Present while the owner wants a short queue.
+    short: Option<Box<ShortQueue>>,
     /// Mapping to the data stream, if this is a subflow.
     map: Option<Box<SendMap>>,
     /// Whether the owner has more data for this subflow than the queue holds.
@@ -239,6 +244,7 @@ impl Sender {
             first_syn: Instant::ZERO,
             counts: Counts::default(),
             delivery: Delivery::default(),
+            short: None,
             map: None,
             more: false,
             copies: false,
@@ -484,10 +490,10 @@ impl Sender {
         }
     }
 
-    /// The window of the congestion control.
+    /// The window of the congestion control, with the limit on the queue.
     #[inline]
     fn controlled(&self) -> u32 {
-        self.congestion.cwnd().min(self.limit()).max(self.mss)
+        self.congestion.cwnd().min(self.limit()).min(self.short_limit()).max(self.mss)
     }
 
     /// Bytes that count against the congestion window.
@@ -592,6 +598,7 @@ impl Sender {
     /// Handles a measured round-trip time; `expected` is the number of measurements per round trip.
     fn measured(&mut self, now: Instant, rtt: Duration, expected: u32) {
         self.rtt.sample(now, rtt, expected);
+        self.sample_queue(rtt);
         if let Some(hystart) = &mut self.hystart {
             hystart.sample(rtt);
         }

@@ -45,6 +45,7 @@ mod tcp_pacing;
 mod tcp_pair;
 mod tcp_receive;
 mod tcp_send;
+mod tcp_short_queue;
 mod tcp_spurious;
 mod tcp_westwood;
 

@@ -46,6 +46,7 @@ fn transfer(seed: u64) -> Result<(), String> {
     (pair.client.chunk, pair.server.chunk) = (prng.pick(&[0, 7, 333, 5_000]), prng.pick(&[0, 100]));
     let dawdles = prng.pick(&[0, 0, 50, 90]);
     let (mut notices, rate) = (Prng::new(seed), prng.pick(&[0, 0, 1, 10]));
+    let mut limits = Prng::new(seed ^ 0x5151);
     let over = pair.run_until(Instant::ZERO + Duration::from_secs(40_000), |pair| {
         // A connection in standby for a peer that is gone would stay there as long as it is told
         // that there is no route.
@@ -58,6 +59,15 @@ fn transfer(seed: u64) -> Result<(), String> {
             {
                 connection.handle_route_failure(now);
             }
+        }
+        if limits.chance(2)
+            && let Some(connection) = &mut pair.client.connection
+        {
+            connection.limit_queue(limits.pick(&[
+                None,
+                Some(Duration::ZERO),
+                Some(Duration::from_millis(10)),
+            ]));
         }
         pair.client.reads = !prng.chance(dawdles);
         pair.server.reads = !prng.chance(dawdles);

@@ -592,6 +592,22 @@ fn a_pushed_segment_is_acknowledged_at_once_if_wanted() {
     );
 }
 
+/// A message of one segment waits for the answer that it may cause.
+#[test]
+fn the_end_of_a_longer_message_is_acknowledged_at_once_if_wanted() {
+    let delayed_ack = DelayedAck::Every { segments: 2, timeout: Duration::from_secs(5) };
+    check(
+        Scene::established(Config { delayed_ack, ack_remainder: true, ..plain() }),
+        "0 < P. 501:1501 ack 1001 win 8000\n0.1 < P. 1501:1601 ack 1001 win 8000\n0.2 < P. 1601:2601 ack 1001 win 8000",
+        expect![[r#"
+            0.000 ! Readable
+            0.100 > . 1001:1001 ack 1601 win 6900
+            0.100 ! Readable
+            0.200 ! Readable
+        "#]],
+    );
+}
+
 /// Neither a gap nor the segment that fills it gets an acknowledgement of its own: the last segment
 /// of the window requests one.
 #[test]

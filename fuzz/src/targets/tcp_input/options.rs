@@ -37,6 +37,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         rto: rto(octets)?,
         delayed_ack: delayed_ack(octets)?,
         ack_on_push: octets.arbitrary()?,
+        ack_remainder: octets.arbitrary()?,
         ack_gaps: octets.arbitrary()?,
         push: *octets.choose(&[Push::Buffer, Push::Window])?,
         sack: *octets.choose(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both])?,

@@ -84,7 +84,7 @@ pub struct Info {
     pub state: State,
     /// Largest payload to send, in bytes.
     pub mss: u16,
-    /// Congestion window in bytes, with the window limit applied.
+    /// Congestion window in bytes, with the limits on window and queue applied.
     pub cwnd: u32,
     /// Slow-start threshold in bytes; `u32::MAX` is unbounded.
     pub ssthresh: u32,

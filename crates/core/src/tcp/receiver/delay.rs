@@ -7,6 +7,8 @@ use crate::time::Instant;
 #[derive(Debug)]
 pub(super) struct AckDelay {
     policy: DelayedAck,
+    /// See [`Config::ack_remainder`](crate::tcp::Config::ack_remainder).
+    remainder: bool,
     /// Number of acknowledgements to send at once. More than one if several segments arrived out of
     /// order between two polls: the sender counts duplicates.
     due: u32,
@@ -21,8 +23,8 @@ pub(super) struct AckDelay {
 }
 
 impl AckDelay {
-    pub(super) fn new(policy: DelayedAck) -> Self {
-        Self { policy, due: 0, waiting: None, segments: 0, bytes: 0, largest: 0 }
+    pub(super) fn new(policy: DelayedAck, remainder: bool) -> Self {
+        Self { policy, remainder, due: 0, waiting: None, segments: 0, bytes: 0, largest: 0 }
     }
 
     /// Handles a segment of `len` bytes that is in order and fills no hole; `rmss` is the largest
@@ -37,7 +39,8 @@ impl AckDelay {
         }
         self.bytes = self.bytes.saturating_add(len);
         let enough = rmss.saturating_mul(u32::from(segments.max(1)));
-        if self.segments >= segments.max(1) || self.bytes >= enough {
+        let remains = self.remainder && self.bytes > self.largest;
+        if self.segments >= segments.max(1) || self.bytes >= enough || remains {
             self.in_order();
         } else if self.waiting.is_none() {
             self.waiting = Some(now + timeout);

@@ -230,8 +230,12 @@ impl Sender {
         self.counts.bytes_acked += u64::from(octets);
         let acked = a.ack.distance(self.una) as u32;
         self.una = a.ack;
-        self.delivery.moved(now, self.una, self.max, self.counts.bytes_acked);
+        let repairs = self.phase != Phase::Open;
+        self.delivery.moved(now, self.una, self.max, self.counts.bytes_acked, repairs);
         self.flight.acknowledge(self.una);
+        if self.short.is_some() {
+            self.follow_queue(now, acked);
+        }
         if let Some(map) = &mut self.map {
             map.advance(self.una);
         }

@@ -302,7 +302,9 @@ impl Sender {
     fn note_peak(&mut self) {
         let flight = self.in_flight();
         if flight >= self.peak.flight || self.una.ge(self.peak.end) {
-            let full = flight.saturating_add(self.mss) > self.cwnd();
+            // A window that the limit on the queue keeps unused must not grow.
+            let full =
+                flight.saturating_add(self.mss) > self.cwnd() && self.congestion.cwnd() <= self.short_limit();
             let usage = if full { Usage::Full } else { Usage::Partial { peak: flight } };
             self.peak = Peak { flight, usage, end: self.max };
         }
