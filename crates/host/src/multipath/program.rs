@@ -13,7 +13,7 @@ use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::{self, Metrics};
 use anabranch_deploy::programs::{self, definition};
 use anabranch_deploy::service::{self, Signals, cannot_listen};
-use anabranch_units::Size;
+use anabranch_units::{Size, Span};
 use clap::Command;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -49,6 +49,12 @@ pub struct Arguments {
     /// Congestion control of each subflow
     #[arg(long, value_name = "ALGORITHM", value_enum, default_value_t = Congestion::Cubic)]
     congestion: Congestion,
+    /// Queueing delay that a transfer may cause on an interface while other connections exchange
+    /// messages there; 0 is unlimited.
+    ///
+    /// Otherwise the transfer fills the queue of the slowest link, and a request waits behind it.
+    #[arg(long, value_name = "DURATION", default_value = "10 ms")]
+    queue_delay: Span,
     /// Serve SOCKS version 5 at this address (default port 1080).
     ///
     /// Without this option and the options `connect`, `forward` and `listen`, the address is
@@ -195,6 +201,7 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     }
     let mut options = Options::new(secret()?);
     options.memory = arguments.memory.0;
+    options.queue_delay = Some(arguments.queue_delay.0).filter(|delay| !delay.is_zero());
     // Each connection has a socket of the kernel, and each client that has none yet.
     let descriptors = descriptors();
     let entrants = MOST_ENTRANTS.min(descriptors / 4);

@@ -7,12 +7,14 @@
 //! * `paths` chooses the path of a connection and opens subflows on the others.
 //! * `input` finds the connection of a packet.
 //! * `buffers` lets buffers grow with the throughput of a connection.
+//! * `queues` keeps the queues of transfers short while other connections exchange messages.
 //! * `entropy` draws keys, ports and sequence numbers.
 
 mod buffers;
 mod entropy;
 mod input;
 mod paths;
+mod queues;
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +48,9 @@ pub struct Options {
     /// Bytes by which the buffers of all connections together may grow, beyond the first 32 KiB of
     /// each buffer.
     pub memory: u64,
+    /// Queueing delay that a transfer may cause on a path while other connections exchange messages
+    /// there; `None` is unlimited.
+    pub queue_delay: Option<Duration>,
     /// Secret from which keys, nonces, ports and sequence numbers are derived. Two stacks must
     /// never have the same.
     pub seed: [u8; 32],
@@ -53,7 +58,7 @@ pub struct Options {
 
 impl Options {
     /// A present-day host with this secret: [`tcp::Config::modern`], at most 16,384 connections,
-    /// half of them opened by peers, and 64 MiB.
+    /// half of them opened by peers, 64 MiB, and a queueing delay of 10 ms.
     pub fn new(seed: [u8; 32]) -> Self {
         let tcp = tcp::Config {
             // As Linux does by default: some middleboxes drop a SYN that requests ECN.
@@ -68,6 +73,9 @@ impl Options {
                 max: LONGEST_RTO,
                 ..tcp::Config::modern().rto
             },
+            // A peer with BBR would take the delay of the acknowledgement for that of a slow path,
+            // and send the end of its next message later.
+            ack_remainder: true,
             // As long as with a longest time-out of 60 s.
             data_retries: 255,
             ..tcp::Config::modern()
@@ -79,7 +87,8 @@ impl Options {
             silence: Some(SILENCE),
             ..Config::default()
         };
-        Self { config, connections: 16_384, accepted: 8192, memory: 64 << 20, seed }
+        let queue_delay = Some(QUEUE_DELAY);
+        Self { config, connections: 16_384, accepted: 8192, memory: 64 << 20, queue_delay, seed }
     }
 }
 
@@ -192,6 +201,8 @@ struct Entry {
     recover_at: Option<Instant>,
     /// When the rates of its paths are measured again.
     measure_at: Instant,
+    /// Measurements at which data waited to be sent, less those at which none did, within bounds.
+    waits: u8,
     /// When a released connection is aborted.
     orphan_at: Option<Instant>,
     /// Bytes that the peer had not taken when that time was set.
@@ -219,6 +230,7 @@ impl Entry {
             uncovered: true,
             recover_at: None,
             measure_at: now,
+            waits: 0,
             orphan_at: None,
             orphan_rest: 0,
             armed: None,
@@ -315,6 +327,7 @@ pub struct Stack {
     half_open: usize,
     /// Bytes by which buffers may still grow.
     memory: u64,
+    queue_delay: Option<Duration>,
     /// Identification of the next IPv4 packet.
     ident: u32,
     counters: Counters,
@@ -344,6 +357,7 @@ impl Stack {
             events: VecDeque::new(),
             half_open: 0,
             memory: options.memory,
+            queue_delay: options.queue_delay,
             ident: 0,
             counters: Counters::default(),
         }
@@ -403,7 +417,11 @@ impl Stack {
     /// The connection is closed or closing.
     pub fn write(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
         let entry = self.get(id).ok_or(WriteError::Closed)?;
+        let waited = entry.connection.info().unsent > 0;
         let written = entry.connection.write(data)?;
+        if written > 0 && !waited {
+            self.note_message(now, id.slot);
+        }
         self.grow_send(now, id.slot);
         self.touch(id.slot);
         Ok(written)
@@ -805,6 +823,8 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// used again within 2 s. RFC 6298 section 2.5 asks for 60 s if there is a limit at all; other
 /// subflows carry the data meanwhile.
 const LONGEST_RTO: Duration = Duration::from_millis(1500);
+/// Queueing delay of transfers beside messages: a few packets on a path of several Mbit/s.
+const QUEUE_DELAY: Duration = Duration::from_millis(10);
 /// Time for a released connection to come to an end, as that of FIN-WAIT-2 on Linux.
 const ORPHAN_TIME: Duration = Duration::from_secs(60);
 /// Segments that a connection sends before others have their turn.

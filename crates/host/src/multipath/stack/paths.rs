@@ -14,6 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::prefix::Prefix;
 
 use super::input::address_id;
+use super::queues::Messages;
 use super::{Entry, Flow, Origin, Remote, Stack, Tuple, entry_of};
 
 /// Addresses and properties of a path.
@@ -70,6 +71,7 @@ pub(super) struct Path {
     rate: Option<u64>,
     /// Whether a subflow has had a time-out since a packet last arrived.
     silent: bool,
+    pub(super) messages: Messages,
     total: PathReport,
 }
 
@@ -109,18 +111,17 @@ impl Path {
 
     /// The order in which paths to an address are tried: regular before backup, working before
     /// silent, a longer prefix before a shorter one, the one that delivers a first flight earlier,
-    /// and the route's metric. A path that is not measured is tried before a known slow one. `None`
-    /// if the path does not lead there.
+    /// and the route's metric. `None` if the path does not lead there.
     fn rank(&self, remote: IpAddr) -> Option<(bool, bool, Reverse<u8>, Duration, u32)> {
         let (length, metric) = self.covers(remote)?;
         Some((self.config.backup, self.silent, length, self.first_flight(), metric))
     }
 
-    /// Time for a round trip and the first window (RFC 6928); zero before a measurement. The
-    /// round-trip time of a small packet says little about a slow link.
+    /// Time for a round trip and the first window (RFC 6928). The round-trip time of a small packet
+    /// says little about a slow link. A path that is not measured is tried before a slow one.
     fn first_flight(&self) -> Duration {
         let sends = |rate: u64| Duration::from_secs(FIRST_FLIGHT).mul_ratio(1, rate.max(1));
-        self.rtt.unwrap_or_default() + self.rate.map_or(Duration::ZERO, sends)
+        self.rtt.unwrap_or(UNKNOWN) + self.rate.map_or(Duration::ZERO, sends)
     }
 
     /// Learns from a subflow that has filled its congestion window: others say nothing about the
@@ -143,6 +144,7 @@ impl Stack {
             rtt: None,
             rate: None,
             silent: false,
+            messages: Messages::default(),
             total: PathReport::default(),
         });
         // Its routers may be others.
@@ -217,17 +219,22 @@ impl Stack {
         }
     }
 
-    /// Updates the rates of a sending connection's paths, but not with each acknowledgement.
+    /// Updates the rates of a sending connection's paths and the limits on its queues, but not with
+    /// each acknowledgement.
     pub(super) fn measure_rates(&mut self, now: Instant, slot: u32) {
         let Some(entry) = entry_of(&mut self.slots, slot).filter(|entry| entry.measure_at <= now) else {
             return;
         };
         entry.measure_at = now + MEASURE;
+        entry.note_waiting();
+        let delay = self.queue_delay.filter(|_| entry.is_transfer());
         for (id, flow) in (0..).zip(&entry.flows).filter(|(_, flow)| flow.alive) {
             if let Some(info) = entry.connection.subflow_info(SubflowId(id))
                 && let Some(path) = self.paths.get_mut(&flow.path)
             {
                 path.learn_rate(&info.tcp);
+                let delay = delay.filter(|_| path.messages.are_exchanged(now, slot));
+                entry.connection.limit_queue(SubflowId(id), delay);
             }
         }
     }
@@ -447,6 +454,8 @@ impl Stack {
     }
 }
 
+/// Round-trip time of a path that is not measured: that of a distant host.
+const UNKNOWN: Duration = Duration::from_millis(50);
 /// Time between two measurements of rates.
 const MEASURE: Duration = Duration::from_millis(100);
 /// Bytes of a first window of ten segments.

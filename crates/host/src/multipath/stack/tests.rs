@@ -711,3 +711,118 @@ fn a_fin_without_a_data_fin_is_no_end() {
     }
     assert_eq!(world.hosts[0].read(now, client, 1), Read::Failed(CloseReason::Reset));
 }
+
+/// A peer that paces its data by acknowledgements, as BBR does, needs them at the end of a message.
+#[test]
+fn the_end_of_a_message_is_acknowledged_at_once() {
+    let mut world = World::new(1, &[5, 50], SchedulerKind::FastestRtt);
+    let (_, server) = world.open(false);
+    world.run(Duration::from_secs(1));
+    let now = world.now;
+    world.hosts[1].write(now, server, &mut Bytes::from(vec![1; 2048])).unwrap();
+    world.run(Duration::from_millis(11));
+    assert_eq!(world.hosts[1].info(server).unwrap().in_flight, 0);
+}
+
+/// A second connection does not begin on a long path because nothing is known about it yet.
+#[test]
+fn a_connection_begins_on_a_short_path_rather_than_on_an_unknown_one() {
+    let mut world = World::new(1, &[5, 50], SchedulerKind::FastestRtt);
+    world.connect(false);
+    world.run(Duration::from_millis(20));
+    let client = world.connect(false);
+    world.run(Duration::from_millis(11));
+    assert_eq!(world.hosts[0].status(client), Status::Open);
+}
+
+/// Requests and responses of 2 kB, one after the other with a pause of 20 ms, beside a transfer.
+#[derive(PartialEq, Debug)]
+struct Exchange {
+    /// Times of the requests in ascending order.
+    times: Vec<Duration>,
+    /// Bytes of the transfer that arrived.
+    carried: usize,
+}
+
+impl Exchange {
+    fn percentile(&self, percent: usize) -> Duration {
+        self.times[(self.times.len() * percent).div_ceil(100) - 1]
+    }
+}
+
+/// Plays an exchange over paths of 20 Mbit/s with round trips of 10 and 100 ms, whose queues the
+/// transfer fills. The first three seconds do not count.
+fn beside_a_transfer(
+    (scheduler, congestion): (SchedulerKind, tcp::CongestionAlgorithm),
+    queue_delay: Option<Duration>,
+    asks: bool,
+) -> Exchange {
+    let mut world = World::new(3, &[5, 50], scheduler);
+    for host in &mut world.hosts {
+        host.config.tcp.congestion = congestion;
+        host.queue_delay = queue_delay;
+    }
+    world.rates = vec![2500; 2];
+    let [(transfer, sink), (client, server)] = [world.open(false), world.open(false)];
+    let (piece, request) = (Bytes::from(vec![7; 1 << 16]), Bytes::from(vec![1; 2048]));
+    let (warm, end) = (world.now + Duration::from_secs(3), world.now + Duration::from_secs(6));
+    let (mut due, mut asked, mut answered) = (if asks { world.now } else { end }, 0, 0);
+    let mut exchange = Exchange { times: Vec::new(), carried: 0 };
+    let read = |world: &mut World, host: usize, id: ConnId| {
+        let mut octets = 0;
+        while let Read::Data(data) = world.hosts[host].read(world.now, id, usize::MAX) {
+            octets += data.len();
+        }
+        octets
+    };
+    while world.now < end {
+        let now = world.now;
+        while world.hosts[0].write(now, transfer, &mut piece.clone()).unwrap() > 0 {}
+        let octets = read(&mut world, 1, sink);
+        exchange.carried += if now >= warm { octets } else { 0 };
+        asked += read(&mut world, 1, server);
+        if asked == request.len() {
+            asked = 0;
+            world.hosts[1].write(now, server, &mut request.clone()).unwrap();
+        }
+        answered += read(&mut world, 0, client);
+        if answered == request.len() {
+            answered = 0;
+            exchange.times.extend((due >= warm).then(|| now.saturating_since(due)));
+            due = now + Duration::from_millis(20);
+        }
+        if now == due {
+            world.hosts[0].write(now, client, &mut request.clone()).unwrap();
+        }
+        world.step(if due > now { due } else { end });
+    }
+    exchange.times.sort_unstable();
+    exchange
+}
+
+/// Half of the requests of `round-robin` take the long path.
+#[test]
+fn requests_do_not_wait_behind_a_transfer() {
+    use tcp::CongestionAlgorithm::{Bbr, Coupled, Cubic, NewReno, Westwood};
+    let others = [NewReno, Coupled, Westwood, Bbr].map(|control| (SchedulerKind::FastestRtt, control));
+    for of in SCHEDULERS.map(|scheduler| (scheduler, Cubic)).into_iter().chain(others) {
+        let long = beside_a_transfer(of, None, true);
+        let short = beside_a_transfer(of, Some(QUEUE_DELAY), true);
+        let most = if of.0 == SchedulerKind::RoundRobin { 115 } else { 25 };
+        let (before, after) = (long.percentile(99), short.percentile(99));
+        assert!(after <= Duration::from_millis(most), "{of:?}: {before}, then {after}");
+        // BBR keeps its queues short by itself.
+        assert!(of.1 == Bbr || after * 5 < before * 4, "{of:?}: {before}, then {after}");
+        // The queues hold data of the first seconds.
+        assert!(short.carried * 100 > long.carried * 92, "{of:?}: {} of {}", short.carried, long.carried);
+    }
+}
+
+#[test]
+fn a_transfer_alone_is_not_limited() {
+    for scheduler in SCHEDULERS {
+        let of = (scheduler, tcp::CongestionAlgorithm::Cubic);
+        let [without, with] = [None, Some(QUEUE_DELAY)].map(|delay| beside_a_transfer(of, delay, false));
+        assert_eq!(without, with, "{scheduler:?}");
+    }
+}

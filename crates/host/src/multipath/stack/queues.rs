@@ -1,0 +1,67 @@
+//! Short queues: a transfer that fills all paths delays the messages of other connections by the
+//! length of the queues that it keeps there, whichever path their scheduler chooses. While other
+//! connections exchange messages on a path, a transfer limits its queue there
+//! ([`tcp::Connection::limit_queue`](anabranch_core::tcp::Connection::limit_queue)).
+//!
+//! A message is data written to a connection in which none waits to be sent: a request, a response,
+//! or the beginning of a transfer. A transfer is a connection in which data mostly waits.
+
+use anabranch_core::time::{Duration, Instant};
+
+use super::{Entry, Stack, entry_of};
+
+/// The last messages on a path: when, and the slot of the connection. The two are of different
+/// connections, so that one that has become a transfer is told from the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Messages {
+    last: [Option<(Instant, u32)>; 2],
+}
+
+impl Messages {
+    fn note(&mut self, now: Instant, slot: u32) {
+        if self.last[0].is_some_and(|(_, last)| last != slot) {
+            self.last[1] = self.last[0];
+        }
+        self.last[0] = Some((now, slot));
+    }
+
+    /// Whether other connections than that of the slot have sent messages recently.
+    pub(super) fn are_exchanged(&self, now: Instant, but: u32) -> bool {
+        let recent = |(at, slot): (Instant, u32)| slot != but && now.saturating_since(at) < RECENT;
+        self.last.into_iter().flatten().any(recent)
+    }
+}
+
+impl Entry {
+    /// Notes whether data waits to be sent.
+    pub(super) fn note_waiting(&mut self) {
+        self.waits = match self.connection.info().unsent {
+            0 => self.waits.saturating_sub(1),
+            _ => (self.waits + 1).min(2 * TRANSFER),
+        };
+    }
+
+    /// Whether data mostly waits here: there is more than messages.
+    pub(super) fn is_transfer(&self) -> bool {
+        self.waits >= TRANSFER
+    }
+}
+
+impl Stack {
+    /// Notes that data was written to a connection in which none waited.
+    pub(super) fn note_message(&mut self, now: Instant, slot: u32) {
+        let Some(entry) = entry_of(&mut self.slots, slot).filter(|entry| !entry.is_transfer()) else {
+            return;
+        };
+        for flow in entry.flows.iter().filter(|flow| flow.alive) {
+            if let Some(path) = self.paths.get_mut(&flow.path) {
+                path.messages.note(now, slot);
+            }
+        }
+    }
+}
+
+/// Time for which a message counts: people and programs ask again.
+const RECENT: Duration = Duration::from_secs(2);
+/// Measurements, 100 ms apart, after which data that waits is that of a transfer.
+const TRANSFER: u8 = 10;
