@@ -189,6 +189,7 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     if arguments.teardown {
         return Ok(Routes::tear_down()?);
     }
+    named_once(&arguments)?;
     let services = services(&arguments)?;
     if arguments.check {
         return service::checked("multipath");
@@ -266,6 +267,23 @@ async fn serve(
         reports.finish().await;
     }
     outcome
+}
+
+/// Refuses an interface that is named twice: it cannot be a backup and none.
+fn named_once(Arguments { interface, backup, .. }: &Arguments) -> Result<(), Error> {
+    let twice = |names: &[String]| {
+        let again = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
+        again.map(|(_, name)| name.clone())
+    };
+    let (message, hint) = if let Some(both) = interface.iter().find(|name| backup.contains(name)) {
+        let message = format!("the interface {both} is named by --interface and by --backup");
+        (message, "leave one of them out: an interface of --backup is also used, while no other works")
+    } else if let Some(again) = twice(interface).or_else(|| twice(backup)) {
+        (format!("the interface {again} is named twice"), "name each interface once")
+    } else {
+        return Ok(());
+    };
+    Err(Error::input(message).with_hint(hint))
 }
 
 /// The addresses at which programs are served.

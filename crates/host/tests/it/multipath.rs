@@ -527,6 +527,16 @@ fn bad_options_have_exit_code_2_and_a_hint() {
         let (code, said) = multipath(&[&same[..], &["--check"]].concat());
         assert!(code == Some(2) && said.contains("two services want port"), "{same:?}: {said}");
     }
+    for (twice, error) in [
+        ([["--interface", "eth0"], ["--backup", "eth0"]], "named by --interface and by --backup"),
+        ([["--backup", "eth0"], ["--interface", "eth0"]], "named by --interface and by --backup"),
+        ([["--interface", "eth0"], ["--interface", "eth0"]], "eth0 is named twice"),
+        ([["--backup", "eth0"], ["--backup", "eth0"]], "eth0 is named twice"),
+    ] {
+        let (code, said) = multipath(&[twice.as_flattened(), &["--check"]].concat());
+        assert!(code == Some(2) && said.contains(error) && said.contains("hint: "), "{twice:?}: {said}");
+    }
+    assert_eq!(multipath(&["--interface=eth0", "--interface=eth1", "--backup=wwan0", "--check"]).0, Some(0));
     let apart = ["--socks=127.0.0.1:80", "--listen=80=host:80", "--connect=127.0.0.2:80", "--check"];
     assert_eq!(multipath(&apart).0, Some(0));
 }
