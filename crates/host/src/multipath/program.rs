@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anabranch_core::mptcp::SchedulerKind;
 use anabranch_core::tcp::CongestionAlgorithm;
@@ -18,13 +17,12 @@ use clap::Command;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::engine::Engine;
 use super::links::Links;
 use super::proxy::Target;
-use super::relay::{self, Service};
+use super::relay::{self, Entrants, Service};
 use super::report::Reports;
 use super::stack::Options;
 use crate::routes::Routes;
@@ -229,14 +227,14 @@ async fn serve(
     engine.stack(|stack| ports.iter().for_each(|port| stack.listen(*port)));
     let names = RefCell::default();
     let links = Links::open(Rc::clone(&engine), &names, &arguments.interface, &arguments.backup, ports)?;
-    // A share for each listener, so that the clients of one do not keep others out, and room for
-    // its next client.
-    let share = entrants / listeners.len().max(1) + 1;
+    // A share for each listener, so that the clients of one do not keep others out. Its next client
+    // has a descriptor, too.
+    let share = (entrants / listeners.len().max(1)).max(1);
     for (listener, service) in listeners {
         if let Ok(address) = listener.local_addr() {
             Entry::info("listening", format!("{}: listening on {address}", service.name())).write();
         }
-        let entrants = Arc::new(Semaphore::new(share));
+        let entrants = Entrants::new(share);
         let service = relay::serve(Rc::clone(&engine), listener, service, entrants, arguments.allow_remote);
         spawn_local(service);
     }

@@ -412,30 +412,42 @@ fn nobody_has_to_read_the_log() {
     terminate(&mut daemon);
 }
 
-/// Clients that say nothing take no more than a share of the descriptors.
+/// Clients that say nothing take no more than a share of the descriptors, and make room for those
+/// that say something.
 #[test]
 fn clients_that_say_nothing_leave_room_for_the_others() {
     let Some(hosts) = Hosts::open("mpk", 0) else { return };
     let _server = hosts.serve("mptcp", PORT);
     let mut command = mortal("ip", Farewell::Interrupt);
-    let limited = "ulimit -n 128 && exec \"$0\" --json --socks 127.0.0.1:1080";
+    let limited = "ulimit -n 128 && exec \"$0\" --json --socks 127.0.0.1:1080 --connect 127.0.0.1:8080";
     command.args(["netns", "exec", &hosts.client, "sh", "-c", limited]);
     command.arg(assert_cmd::cargo::cargo_bin!("anabranch-multipath"));
     let daemon = Daemon::spawn(command);
     let files = || text(&run("ls", &[&format!("/proc/{}/fd", daemon.child.id())]).stdout).lines().count();
     let idle = files();
-    within(&hosts.client, || {
-        let silent: Vec<TcpStream> =
-            (0..300).map(|_| TcpStream::connect(SOCKS).expect("the kernel takes it")).collect();
-        thread::park_timeout(Duration::from_millis(300));
+    for (address, option) in [(SOCKS, "--socks5-hostname"), ("127.0.0.1:8080", "--proxytunnel")] {
+        let proxy =
+            if address == SOCKS { [option, SOCKS].to_vec() } else { vec![option, "--proxy", address] };
+        let open = || TcpStream::connect(address).expect("the kernel takes it");
+        // A client that has said all but its destination is a silent one.
+        let silent: Vec<TcpStream> = within(&hosts.client, || (0..150).map(|_| open()).collect());
+        let mut hesitant: Vec<TcpStream> = within(&hosts.client, || (0..150).map(|_| open()).collect());
+        for client in &mut hesitant {
+            // Those that have given way are closed.
+            let _ = client.write_all(if address == SOCKS { &[5, 1, 0] } else { b"CONNECT " });
+        }
+        // All are still there.
+        let fetch = ["--max-time", "5", "http://10.9.1.2:8000/"];
+        assert!(hosts.curl(&[&proxy[..], &fetch].concat()) == hosts.file, "{address}");
         let busy = files();
-        assert!(idle + 20 < busy && busy < idle + 50, "{idle} {busy}");
-        drop(silent);
-    });
-    // Interfaces are still followed, and others are served.
-    assert!(hosts.curl(&["--socks5-hostname", SOCKS, "http://10.9.1.2:8000/"]) == hosts.file);
-    ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
-    daemon.says("c2 is lost");
+        assert!(idle + 10 < busy && busy < idle + 50, "{address}: {idle} {busy}");
+        // Interfaces are followed, too.
+        ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
+        daemon.says("c2 is lost");
+        ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "up"]);
+        daemon.says("c2 has returned");
+        drop((silent, hesitant));
+    }
     ended(daemon);
 }
 
