@@ -478,6 +478,38 @@ fn an_interface_that_returns_without_its_routes_is_warned_of() {
     assert!(up("c1") && !up("c2"), "{report}");
 }
 
+/// Programs that configure an interface set its routes last.
+#[test]
+fn an_interface_whose_routes_come_soon_is_not_warned_of() {
+    let Some(hosts) = Hosts::open("mpn", 0) else { return };
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    let configure = |commands: &str| {
+        let done = inside(&hosts.client, &["sh", "-ec", commands]).status().expect("a shell");
+        assert!(done.success(), "{commands}");
+    };
+    // All that is said in 4 s, which is longer than a warning waits.
+    let said = || std::iter::from_fn(|| daemon.line_within(Duration::from_secs(4))).collect::<Vec<_>>();
+    let default = "ip route add default via 10.9.2.2 metric 2";
+    // Two halves, as a VPN sets them, are a default route.
+    for routes in [default, "ip route add 0.0.0.0/1 via 10.9.2.2; ip route add 128.0.0.0/1 via 10.9.2.2"] {
+        configure("ip link set dev c2 down");
+        daemon.says("c2 is lost");
+        configure(&format!("ip link set dev c2 up; sleep 0.3; {routes}"));
+        let said = said();
+        assert!(said.iter().any(|line| line.contains("c2 has returned")), "{said:?}");
+        assert!(!said.iter().any(|line| line.contains("warning")), "{said:?}");
+    }
+    // A warning that was given is taken back, once.
+    configure("ip link set dev c2 down");
+    daemon.says("c2 is lost");
+    configure("ip link set dev c2 up");
+    daemon.says("c2 has no default route");
+    configure(default);
+    daemon.says("c2 is used for all destinations");
+    assert_eq!(said(), Vec::<String>::new());
+    ended(daemon);
+}
+
 /// An interface whose name no rule can have does not stop the others; remote clients of a proxy do
 /// not reach this host.
 #[test]
