@@ -261,8 +261,11 @@ async fn serve(
         () = metrics.serve(|| reports.page(), || Ok(())) => Ok(()),
         stop = signals.first() => stop.verdict(),
     };
-    if arguments.json {
-        reports.finish().await;
+    let last = arguments.json.then(|| reports.report());
+    // Before anything that takes long.
+    engine.stop().await;
+    if let Some(last) = last {
+        reports.finish(last).await;
     }
     outcome
 }

@@ -426,6 +426,16 @@ impl Stack {
         }
     }
 
+    /// Resets all connections. The owner releases those that it has.
+    pub fn abort_all(&mut self, now: Instant) {
+        for slot in 0..self.slots.len() as u32 {
+            if let Some(entry) = self.entry(slot) {
+                entry.connection.abort(now);
+                self.touch(slot);
+            }
+        }
+    }
+
     /// Ends the owner's interest in a connection. What remains is closed in both directions, and
     /// aborted if 60 s pass in which the peer takes no data.
     pub fn release(&mut self, now: Instant, id: ConnId) {

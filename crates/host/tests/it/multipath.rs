@@ -1,14 +1,17 @@
 //! `anabranch-multipath` between hosts that are network namespaces, against Linux's Multipath TCP
 //! and against itself.
 
+#![expect(clippy::disallowed_types, reason = "programs end in real time")]
+
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_testkit::daemon::Daemon;
 use anabranch_testkit::debian::find_or_install;
@@ -508,6 +511,89 @@ fn an_interface_whose_routes_come_soon_is_not_warned_of() {
     daemon.says("c2 is used for all destinations");
     assert_eq!(said(), Vec::<String>::new());
     ended(daemon);
+}
+
+/// States of the program's connections when it is stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Busy {
+    Idle,
+    Upload,
+    Download,
+    HalfOpen,
+}
+
+/// Programs of the host that wait before they do their work for the seconds that a file `slow` in
+/// the folder says, as on a host without a free processor. Returns the PATH to use.
+fn slow_programs(folder: &Path) -> String {
+    for program in ["ip", "iptables", "iptables-restore", "ip6tables", "ip6tables-restore"] {
+        let path = folder.join(program);
+        let found = text(&run("sh", &["-c", &format!("command -v {program}")]).stdout);
+        let slow = folder.join("slow");
+        let script = format!(
+            "#!/bin/sh\n[ -e {slow} ] && sleep $(cat {slow})\nexec {} \"$@\"\n",
+            found.trim(),
+            slow = slow.display()
+        );
+        fs::write(&path, script).expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    format!("{}:{}", folder.display(), std::env::var("PATH").expect("there is a PATH"))
+}
+
+/// Ctrl-C removes all in few steps, and the peers learn at once that their connections are over.
+#[test]
+fn a_program_that_is_stopped_ends_soon_in_every_state() {
+    let Some(hosts) = Hosts::open("mpo", 1) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, slow) = (slow_programs(folder.path()), folder.path().join("slow"));
+    let silence = "iptables -A INPUT -p tcp --dport 8009 -j DROP";
+    let silenced = inside(&hosts.server, &silence.split(' ').collect::<Vec<_>>()).status();
+    assert!(silenced.expect("it runs").success());
+    let file = hosts.path();
+    let file = file.to_str().expect("text");
+    let connected = || {
+        let list = ["ss", "-Htn", "state", "established", "sport", "=", ":8000"];
+        text(&inside(&hosts.server, &list).output().expect("it is part of iproute2").stdout)
+    };
+    let soon = |done: &dyn Fn() -> bool| {
+        (0..500).any(|_| {
+            thread::park_timeout(Duration::from_millis(20));
+            done()
+        })
+    };
+    for state in [Busy::Idle, Busy::Upload, Busy::Download, Busy::HalfOpen] {
+        let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
+        command.env("PATH", &path);
+        let mut daemon = Daemon::spawn(command);
+        let proxy = ["--socks5-hostname", SOCKS];
+        let client = match state {
+            Busy::Idle => None,
+            Busy::Upload => Some(["--upload-file", file, "http://10.9.1.2:8000/"].to_vec()),
+            Busy::Download => Some(vec!["http://10.9.1.2:8000/"]),
+            Busy::HalfOpen => Some(vec!["http://10.9.1.2:8009/"]),
+        };
+        let client = client.map(|request| hosts.curling(&[&proxy[..], &request].concat()));
+        if matches!(state, Busy::Upload | Busy::Download) {
+            assert!(soon(&|| connected().lines().count() == 2), "{state:?}: {}", connected());
+        }
+        // Data is under way, and the program has seen what it has changed itself.
+        thread::park_timeout(Duration::from_millis(800));
+        fs::write(&slow, "0.3").expect("a file");
+        let begun = Instant::now();
+        daemon.signal("-INT");
+        let (code, said) = daemon.ended();
+        let time = begun.elapsed();
+        println!("{state:?}: {time:?}");
+        // One program after the other for each family and each chain takes 4.8 s at least.
+        assert!(code == Some(130) && time < Duration::from_millis(4500), "{state:?}: {time:?} {said}");
+        fs::remove_file(&slow).expect("it is there");
+        assert!(soon(&|| connected().is_empty()), "{state:?}: {}", connected());
+        if let Some(client) = client {
+            // It has failed, not ended.
+            assert!(!client.wait_with_output().expect("it ends").status.success(), "{state:?}");
+        }
+    }
 }
 
 /// An interface whose name no rule can have does not stop the others; remote clients of a proxy do
