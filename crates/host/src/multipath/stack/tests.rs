@@ -429,7 +429,8 @@ fn a_mute_path_is_probed_for_connections_without_multipath() {
         world.losses[1] = 100;
         assert_eq!([place(&mut world), place(&mut world)], [2; 2]);
         world.losses = vec![0; 3];
-        assert_eq!([place(&mut world), place(&mut world)], [2, 0]);
+        assert_eq!(place(&mut world), 2);
+        assert_ne!(place(&mut world), 2);
         // The answers to probes were reset.
         assert_eq!(world.hosts[1].half_open, 0);
     }
