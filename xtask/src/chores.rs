@@ -204,18 +204,22 @@ fn cache(options: &[String]) -> Result<(), Failure> {
     longer(&["--release"], "anabranch-host", "chain::", &long, &given)
 }
 
-/// Runs `campaign multipath [--runs N] [--case N] [--tries N] [--kills N] [--seed S]`, the long
-/// forms of the tests `routes` and `links` of anabranch-host: processes that are killed at random
-/// moments, then load, requests, rates and failures, beside the kernel's Multipath TCP.
+/// Runs `campaign multipath [--runs N] [--case N] [--means N] [--tries N] [--failing-at-once N]
+/// [--kills N] [--seed S]`, the long forms of the tests `routes` and `links` of anabranch-host:
+/// processes that are killed at random moments, then load, requests, rates and failures, beside the
+/// kernel's Multipath TCP. `--case` and `--means` are numbers in the lists of the tests, from 0.
 fn multipath(options: &[String]) -> Result<(), Failure> {
     let known = [
         ("--runs", "ANABRANCH_MULTIPATH_RUNS"),
         ("--case", "ANABRANCH_MULTIPATH_CASE"),
+        ("--means", "ANABRANCH_MULTIPATH_MEANS"),
         ("--tries", "ANABRANCH_MULTIPATH_TRIES"),
+        ("--failing-at-once", "ANABRANCH_MULTIPATH_FAILING_AT_ONCE"),
         ("--kills", "ANABRANCH_MULTIPATH_KILLS"),
         ("--seed", "ANABRANCH_MULTIPATH_SEED"),
     ];
-    let usage = "multipath takes `--runs N`, `--case N`, `--tries N`, `--kills N` and `--seed S`";
+    let usage = "multipath takes `--runs N`, `--case N`, `--means N`, `--tries N`, `--failing-at-once N`, \
+                 `--kills N` and `--seed S`";
     let given = numbers(options, &known, usage)?;
     let long = [
         ("ANABRANCH_MULTIPATH_RUNS", 3),

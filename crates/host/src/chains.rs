@@ -1,5 +1,7 @@
 //! Chains of our own in the packet filter, which leave the rules of others as they are.
 
+use std::collections::BTreeMap;
+
 use crate::commands::{CommandError, Family, NO_TABLE, run};
 
 /// A chain to which one rule of a built-in chain leads.
@@ -47,8 +49,14 @@ impl Chain<'_> {
 
     /// Removes the chain and what leads to it. Without any it does nothing.
     pub(crate) fn remove(&self, family: Family) -> Result<(), CommandError> {
+        restore(family, &self.removal(&list(family, self.table)?))
+    }
+
+    /// What [`restore`] must have to remove the chain from these rules of its table; empty if it is
+    /// not there.
+    fn removal(&self, listed: &str) -> String {
         let Self { table, name, from, .. } = self;
-        let (listed, jump) = (list(family, table)?, self.jump());
+        let jump = self.jump();
         let mut text = String::new();
         for _ in listed.lines().filter(|line| *line == jump) {
             text += &format!("-D {from} -j {name}\n");
@@ -56,7 +64,7 @@ impl Chain<'_> {
         if listed.lines().any(|line| line == format!("-N {name}")) {
             text += &format!("-F {name}\n-X {name}\n");
         }
-        if text.is_empty() { Ok(()) } else { restore(family, &format!("*{table}\n{text}COMMIT\n")) }
+        if text.is_empty() { text } else { format!("*{table}\n{text}COMMIT\n") }
     }
 
     /// The rule that leads to the chain, as it is listed.
@@ -74,6 +82,21 @@ pub(crate) fn list(family: Family, table: &str) -> Result<String, CommandError> 
     }
 }
 
-fn restore(family: Family, text: &str) -> Result<(), CommandError> {
+/// What [`restore`] must have to remove these chains. Each table is listed once.
+pub(crate) fn removal(family: Family, chains: &[Chain<'_>]) -> Result<String, CommandError> {
+    let mut listed = BTreeMap::new();
+    for table in chains.iter().map(|chain| chain.table) {
+        if !listed.contains_key(table) {
+            listed.insert(table, list(family, table)?);
+        }
+    }
+    Ok(chains.iter().map(|chain| chain.removal(&listed[chain.table])).collect())
+}
+
+/// Changes rules. Without any it does nothing.
+pub(crate) fn restore(family: Family, text: &str) -> Result<(), CommandError> {
+    if text.is_empty() {
+        return Ok(());
+    }
     run(family.restore(), &["-w", "--noflush"], text).map(drop)
 }

@@ -32,6 +32,14 @@ impl Family {
         }
     }
 
+    /// The two prefixes that cover all addresses together.
+    pub(crate) fn halves(self) -> [&'static str; 2] {
+        match self {
+            Self::V4 => ["0.0.0.0/1", "128.0.0.0/1"],
+            Self::V6 => ["::/1", "8000::/1"],
+        }
+    }
+
     /// The option of `ip`.
     pub(crate) fn option(self) -> &'static str {
         match self {

@@ -49,9 +49,15 @@ impl Interface {
         self.up && !self.addresses.is_empty()
     }
 
-    /// Whether it has a default route of either family.
+    /// Whether its routes lead to all destinations of a family: a default route, or two for a half
+    /// of the addresses each, as VPNs set them beside the default route of another interface.
     pub fn is_default(&self) -> bool {
-        self.routes.iter().any(|route| route.destination == DEFAULT)
+        let has = |family: Family, destination: &str| {
+            self.routes.iter().any(|route| route.family == family && route.destination == destination)
+        };
+        Family::BOTH
+            .into_iter()
+            .any(|family| has(family, DEFAULT) || family.halves().into_iter().all(|half| has(family, half)))
     }
 }
 

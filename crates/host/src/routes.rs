@@ -22,6 +22,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read, Seek};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::panic::resume_unwind;
 use std::path::{Path as FilePath, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -34,7 +35,7 @@ use tun_rs::SyncDevice;
 
 use self::parameters::Parameters;
 use self::pool::Pool;
-use crate::chains::{Chain, Place};
+use crate::chains::{self, Chain, Place};
 use crate::commands::{CommandError, Family, PRIVILEGES, run};
 use crate::interfaces::{Interface, Route, routes_of};
 
@@ -420,33 +421,55 @@ impl Placed {
     }
 }
 
-/// Removes all that bears our name.
+/// Removes all that bears our name. On a busy host each program takes its time, so there are few,
+/// and those of the two families run at the same time.
 fn clear(parameters: Parameters, lock: &File) -> Result<(), RoutesError> {
-    for family in families() {
-        run("ip", &[family.option(), "rule", "flush", "protocol", PROTOCOL], "")?;
-        flush(family, "all")?;
-    }
+    let removals = for_each_family(|family| {
+        patiently(|| {
+            let commands =
+                format!("rule flush protocol {PROTOCOL}\nroute flush table all proto {PROTOCOL}\n");
+            run("ip", &[family.option(), "-batch", "-"], &commands)
+        })?;
+        match chains::removal(family, &[INWARD, OUTWARD, FORWARD]) {
+            // Nothing was made with a program that is missing.
+            Err(CommandError::Program { .. }) if family == Family::V6 => Ok(String::new()),
+            removal => removal,
+        }
+    })?;
     // The chains hold the former values, so they are the last.
     parameters.restore()?;
-    for family in families() {
-        for chain in [INWARD, OUTWARD, FORWARD] {
-            match chain.remove(family) {
-                // Nothing was made with a program that is missing.
-                Err(CommandError::Program { .. }) if family == Family::V6 => {}
-                removed => removed?,
-            }
-        }
-    }
+    for_each_family(|family| chains::restore(family, removals.get(&family).map_or("", String::as_str)))?;
     lock.set_len(0).map_err(|error| RoutesError::Lock { path: LOCKS.into(), error })
 }
 
-/// Removes our routes of a table. Routes also end with their devices, meanwhile: then the program
-/// stops at the first that is gone, and is called again.
+/// Runs `deed` for all families of the kernel at the same time, and returns the results or the
+/// first error.
+fn for_each_family<T: Send>(
+    deed: impl Fn(Family) -> Result<T, CommandError> + Sync,
+) -> Result<BTreeMap<Family, T>, CommandError> {
+    thread::scope(|scope| {
+        let deed = &deed;
+        let started: Vec<_> = families().map(|family| (family, scope.spawn(move || deed(family)))).collect();
+        let done = |(family, thread): (Family, thread::ScopedJoinHandle<'_, _>)| {
+            let result: Result<T, CommandError> = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok((family, result?))
+        };
+        started.into_iter().map(done).collect()
+    })
+}
+
+/// Removes our routes of a table.
 fn flush(family: Family, table: &str) -> Result<String, CommandError> {
     let arguments = [family.option(), "route", "flush", "table", table, "proto", PROTOCOL];
+    patiently(|| run("ip", &arguments, ""))
+}
+
+/// Removes routes that also end with their devices, meanwhile: then the program stops at the first
+/// that is gone, and is called again.
+fn patiently(flush: impl Fn() -> Result<String, CommandError>) -> Result<String, CommandError> {
     let mut tries = 0..FLUSHES;
     loop {
-        match run("ip", &arguments, "") {
+        match flush() {
             Err(CommandError::Failed { reason, .. })
                 if reason.contains("No such process") && tries.next().is_some() => {}
             flushed => return flushed,

@@ -130,6 +130,30 @@ impl Engine {
         self.clock.now()
     }
 
+    /// Resets all connections, so that the peers learn of the end. The resets are sent several
+    /// times, since the queue of a link is often full of what was sent before.
+    pub async fn stop(&self) {
+        let mut resets = Vec::new();
+        let now = self.now();
+        self.stack(|stack| {
+            stack.abort_all(now);
+            let mut packet = Vec::new();
+            while let Some(path) = stack.poll_transmit(now, &mut packet) {
+                resets.push((path, packet.clone()));
+            }
+        });
+        // Programs whose connections are over learn of it meanwhile.
+        self.flush();
+        for _ in 0..if resets.is_empty() { 0 } else { RESETS } {
+            for (path, packet) in &resets {
+                if let Some(to) = self.devices.borrow().get(path) {
+                    let _ = to.device.get_ref().send(packet);
+                }
+            }
+            tokio::time::sleep(RESET_PAUSE).await;
+        }
+    }
+
     /// Sends what the stack has to send and waits for its timers, forever.
     pub async fn run(&self) {
         loop {
@@ -360,5 +384,8 @@ impl Drop for Stream {
     }
 }
 
+/// Number of times that the resets at the end are sent, and the time between them.
+const RESETS: u32 = 3;
+const RESET_PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
 /// Packets read from a device before the others have their turn.
 const BATCH: usize = 256;

@@ -10,7 +10,7 @@ use anabranch_core::mptcp::PathId;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::Entry;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::engine::Engine;
 use super::stack::PathConfig;
@@ -35,8 +35,17 @@ struct State {
     links: BTreeMap<String, Link>,
     /// Names of the interfaces that are up and have an address, but no route.
     idle: Vec<String>,
-    /// The warnings in force, by name of the interface.
-    told: BTreeMap<String, String>,
+    /// What is amiss, by name of the interface.
+    amiss: BTreeMap<String, Amiss>,
+}
+
+/// A reason to warn.
+struct Amiss {
+    text: String,
+    /// When the warning is due.
+    due: Instant,
+    /// Whether it was given.
+    told: bool,
 }
 
 struct Link {
@@ -68,7 +77,7 @@ impl<'a> Links<'a> {
             watch: Some(watch),
             links: BTreeMap::new(),
             idle: Vec::new(),
-            told: BTreeMap::new(),
+            amiss: BTreeMap::new(),
         };
         let state = RefCell::new(state);
         let this = Self { engine, names, chosen, backup, state };
@@ -99,12 +108,13 @@ impl<'a> Links<'a> {
         let Some(mut watch) = watch else { return std::future::pending().await };
         let mut retry = None;
         loop {
-            match timeout(retry.unwrap_or(CHECK), watch.changed()).await {
+            let again = retry.into_iter().chain(self.next_warning()).min();
+            match timeout(again.unwrap_or(CHECK), watch.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
                     return Error::job(format!("the kernel reports no changes of interfaces: {error}"));
                 }
-                Err(_) if retry.is_some() => {}
+                Err(_) if again.is_some() => {}
                 Err(_) => {
                     self.check().await;
                     continue;
@@ -122,25 +132,49 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Warns of failures that are new, each with its interface, and of interfaces without routes.
-    /// Returns whether to try again.
+    /// Warns of failures that are new, each with its interface, and of interfaces that lack routes
+    /// for longer than [`GRACE`]. Returns whether to try again.
     fn tell(&self, failures: Vec<(String, RoutesError)>) -> bool {
         let again = failures.iter().any(|(_, error)| error.is_transient());
-        let State { idle, links, told, .. } = &mut *self.state.borrow_mut();
-        let lost = idle.iter().map(|name| (name.clone(), format!("{name} has no route, and is not used")));
-        let local =
-            links.iter().filter(|(_, link)| is_usable(&link.interface) && !link.interface.is_default());
-        let local = local.map(|(name, _)| {
-            (name.clone(), format!("{name} has no default route, and is used for its own networks only"))
+        let State { idle, links, amiss, .. } = &mut *self.state.borrow_mut();
+        let usable = |name: &str| links.get(name).filter(|link| is_usable(&link.interface));
+        let is_default = |name: &str| usable(name).is_some_and(|link| link.interface.is_default());
+        let (at_once, later) = (Instant::now(), Instant::now() + GRACE);
+        let lost =
+            idle.iter().map(|name| (name.clone(), later, format!("{name} has no route, and is not used")));
+        let local = links.keys().filter(|name| usable(name).is_some() && !is_default(name));
+        let local = local.map(|name| {
+            let text = format!("{name} has no default route, and is used for its own networks only");
+            (name.clone(), later, text)
         });
-        let failed = failures.into_iter().map(|(name, error)| (name, Error::from(error).to_string()));
+        let failed =
+            failures.into_iter().map(|(name, error)| (name, at_once, Error::from(error).to_string()));
+        let mut old = std::mem::take(amiss);
         // A failure comes last, since it counts more.
-        let now: BTreeMap<String, String> = lost.chain(local).chain(failed).collect();
-        for (name, text) in now.iter().filter(|(name, text)| told.get(*name) != Some(*text)) {
-            Entry::warning("interface", text.as_str()).with("interface", name.as_str()).write();
+        for (name, due, text) in lost.chain(local).chain(failed) {
+            let known = old.get(&name).filter(|known| known.text == text);
+            let (due, told) = known.map_or((due, false), |known| (known.due, known.told));
+            amiss.insert(name, Amiss { text, due, told });
         }
-        *told = now;
+        for (name, Amiss { text, told, .. }) in
+            amiss.iter_mut().filter(|(_, amiss)| !amiss.told && amiss.due <= at_once)
+        {
+            Entry::warning("interface", text.as_str()).with("interface", name.as_str()).write();
+            *told = true;
+        }
+        old.retain(|name, known| known.told && !amiss.contains_key(name) && is_default(name));
+        for name in old.keys() {
+            let entry = Entry::info("interface", format!("{name} is used for all destinations"));
+            entry.with("interface", name.as_str()).write();
+        }
         again
+    }
+
+    /// Time until the next warning is due.
+    fn next_warning(&self) -> Option<Duration> {
+        let state = self.state.borrow();
+        let next = state.amiss.values().filter(|amiss| !amiss.told).map(|amiss| amiss.due).min();
+        next.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
     /// Writes the rules of the packet filter anew if another program has removed them.
@@ -244,5 +278,8 @@ fn is_usable(interface: &Interface) -> bool {
 const CHECK: Duration = Duration::from_secs(10);
 /// Time after which a failed change is tried again; it doubles each time.
 const RETRY: Duration = Duration::from_millis(500);
+/// Time without a route after which an interface is warned of: a program that configures it sets
+/// its state, its addresses and its routes one after the other.
+const GRACE: Duration = Duration::from_secs(2);
 /// Time in which further changes are expected.
 const GROUP: Duration = Duration::from_millis(20);

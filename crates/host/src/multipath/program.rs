@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anabranch_core::mptcp::SchedulerKind;
 use anabranch_core::tcp::CongestionAlgorithm;
@@ -18,13 +17,12 @@ use clap::Command;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::engine::Engine;
 use super::links::Links;
 use super::proxy::Target;
-use super::relay::{self, Service};
+use super::relay::{self, Entrants, Service};
 use super::report::Reports;
 use super::stack::Options;
 use crate::routes::Routes;
@@ -195,6 +193,7 @@ pub fn run(arguments: Arguments, scheduler: SchedulerKind) -> Result<(), Error> 
     if arguments.teardown {
         return Ok(Routes::tear_down()?);
     }
+    named_once(&arguments)?;
     let services = services(&arguments)?;
     if arguments.check {
         return service::checked("multipath");
@@ -235,14 +234,14 @@ async fn serve(
     engine.stack(|stack| ports.iter().for_each(|port| stack.listen(*port)));
     let names = RefCell::default();
     let links = Links::open(Rc::clone(&engine), &names, &arguments.interface, &arguments.backup, ports)?;
-    // A share for each listener, so that the clients of one do not keep others out, and room for
-    // its next client.
-    let share = entrants / listeners.len().max(1) + 1;
+    // A share for each listener, so that the clients of one do not keep others out. Its next client
+    // has a descriptor, too.
+    let share = (entrants / listeners.len().max(1)).max(1);
     for (listener, service) in listeners {
         if let Ok(address) = listener.local_addr() {
             Entry::info("listening", format!("{}: listening on {address}", service.name())).write();
         }
-        let entrants = Arc::new(Semaphore::new(share));
+        let entrants = Entrants::new(share);
         let service = relay::serve(Rc::clone(&engine), listener, service, entrants, arguments.allow_remote);
         spawn_local(service);
     }
@@ -269,10 +268,30 @@ async fn serve(
         () = metrics.serve(|| reports.page(), || Ok(())) => Ok(()),
         stop = signals.first() => stop.verdict(),
     };
-    if arguments.json {
-        reports.finish().await;
+    let last = arguments.json.then(|| reports.report());
+    // Before anything that takes long.
+    engine.stop().await;
+    if let Some(last) = last {
+        reports.finish(last).await;
     }
     outcome
+}
+
+/// Refuses an interface that is named twice: it cannot be a backup and none.
+fn named_once(Arguments { interface, backup, .. }: &Arguments) -> Result<(), Error> {
+    let twice = |names: &[String]| {
+        let again = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
+        again.map(|(_, name)| name.clone())
+    };
+    let (message, hint) = if let Some(both) = interface.iter().find(|name| backup.contains(name)) {
+        let message = format!("the interface {both} is named by --interface and by --backup");
+        (message, "leave one of them out: an interface of --backup is also used, while no other works")
+    } else if let Some(again) = twice(interface).or_else(|| twice(backup)) {
+        (format!("the interface {again} is named twice"), "name each interface once")
+    } else {
+        return Ok(());
+    };
+    Err(Error::input(message).with_hint(hint))
 }
 
 /// The addresses at which programs are served.

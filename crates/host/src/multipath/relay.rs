@@ -1,6 +1,8 @@
 //! Connections of local programs: the dialogues of the proxies, and the bytes between a kernel's
 //! socket and a connection of the stack.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -12,7 +14,7 @@ use bytes::Bytes;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::spawn_local;
+use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use super::engine::{Engine, OpenError, Stream};
@@ -44,27 +46,66 @@ impl Service {
     }
 }
 
+/// The clients of a listener whose connection is not open yet.
+pub(super) struct Entrants {
+    /// Room for further ones.
+    room: Arc<Semaphore>,
+    /// Those that have not said their destination, the oldest first.
+    silent: RefCell<BTreeMap<u64, AbortHandle>>,
+}
+
+impl Entrants {
+    /// At most `number` at the same time.
+    pub(super) fn new(number: usize) -> Rc<Self> {
+        Rc::new(Self { room: Arc::new(Semaphore::new(number)), silent: RefCell::default() })
+    }
+
+    /// Room for one more. The oldest client that has not said its destination gives way.
+    async fn admit(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(entrant) = Arc::clone(&self.room).try_acquire_owned() {
+            return Some(entrant);
+        }
+        if let Some((_, oldest)) = self.silent.borrow_mut().pop_first() {
+            oldest.abort();
+        }
+        Arc::clone(&self.room).acquire_owned().await.ok()
+    }
+}
+
 /// Serves the clients of a listener, forever. If other hosts can be `remote` clients of a proxy, it
 /// leads to none of this host's own addresses: what its firewall keeps from them would be open.
 ///
-/// A client counts as one of the listener's `entrants` until its connection is open.
+/// A client counts as one of the listener's `entrants` until its connection is open. One client
+/// more has a descriptor: the one that waits for its admission.
 pub(super) async fn serve(
     engine: Rc<Engine>,
     listener: TcpListener,
     service: Service,
-    entrants: Arc<Semaphore>,
+    entrants: Rc<Entrants>,
     remote: bool,
 ) {
-    loop {
-        // Before its socket takes a descriptor.
-        let Ok(entrant) = Arc::clone(&entrants).acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((client, _)) => {
-                let (engine, service) = (Rc::clone(&engine), service.clone());
-                spawn_local(async move { serve_client(&engine, &client, &service, entrant, remote).await });
-            }
+    for number in 0.. {
+        let client = match listener.accept().await {
+            Ok((client, _)) => client,
             // For example when the process has no descriptors left.
-            Err(_) => sleep(ACCEPT_PAUSE).await,
+            Err(_) => {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(entrant) = entrants.admit().await else { return };
+        let asks = !matches!(service, Service::Forward(_));
+        let (engine, service, known) = (Rc::clone(&engine), service.clone(), Rc::clone(&entrants));
+        let task = spawn_local(async move {
+            let asked = ask(&client, &service).await;
+            // From now on it gives way to no other.
+            known.silent.borrow_mut().remove(&number);
+            if let Some(asked) = asked {
+                serve_client(&engine, &client, &service, asked, entrant, remote).await;
+            }
+        });
+        if asks {
+            entrants.silent.borrow_mut().insert(number, task.abort_handle());
         }
     }
 }
@@ -84,20 +125,24 @@ pub(super) async fn pass(stream: Stream, target: Target) {
     }
 }
 
+/// The destination of a client, and bytes that follow its request. `None` if it requests none.
+async fn ask(client: &TcpStream, service: &Service) -> Option<(Target, Vec<u8>)> {
+    let _ = client.set_nodelay(true);
+    match service {
+        Service::Forward(target) => Some((target.clone(), Vec::new())),
+        Service::Socks => timeout(DIALOGUE, ask_socks(client)).await.ok().flatten(),
+        Service::Connect => timeout(DIALOGUE, ask_http(client)).await.ok().flatten(),
+    }
+}
+
 async fn serve_client(
     engine: &Rc<Engine>,
     client: &TcpStream,
     service: &Service,
+    (target, first): (Target, Vec<u8>),
     entrant: OwnedSemaphorePermit,
     remote: bool,
 ) {
-    let _ = client.set_nodelay(true);
-    let asked = match service {
-        Service::Forward(target) => Some((target.clone(), Vec::new())),
-        Service::Socks => timeout(DIALOGUE, ask_socks(client)).await.ok().flatten(),
-        Service::Connect => timeout(DIALOGUE, ask_http(client)).await.ok().flatten(),
-    };
-    let Some((target, first)) = asked else { return };
     let guarded = remote && !matches!(service, Service::Forward(_));
     let opened = open(engine, &target, guarded).await;
     drop(entrant);

@@ -65,11 +65,12 @@ impl<'a> Reports<'a> {
     }
 
     /// Prints the last JSON object.
-    pub(super) async fn finish(&self) {
-        self.output.finish(self.report()).await;
+    pub(super) async fn finish(&self, last: Value) {
+        self.output.finish(last).await;
     }
 
-    fn report(&self) -> Value {
+    /// A JSON object, with rates since the last one.
+    pub(super) fn report(&self) -> Value {
         let engine = self.engine;
         let (counters, connections) = engine.stack(|stack| (stack.counters(), stack.len()));
         let paths: Vec<Value> = self.rows().iter().map(Row::json).collect();

@@ -376,12 +376,12 @@ impl Stack {
         if !is_remote(remote) {
             return Err(ConnectError::Destination);
         }
-        let path = self.best_path(remote.ip(), &[]).ok_or(ConnectError::NoPath)?;
+        let path = self.best_path(now, remote.ip(), &[]).ok_or(ConnectError::NoPath)?;
         if self.len() >= self.limit {
             return Err(ConnectError::TooMany);
         }
         let tuple = self.tuple(path, remote).ok_or(ConnectError::TooMany)?;
-        let config = self.config_on(now, path, remote.ip());
+        let config = self.first_config(now, path, remote.ip());
         let secrets = self.secrets(now, tuple);
         let ports = (tuple.local.port(), remote.port());
         let connection = Connection::connect(now, config, path, ports, secrets);
@@ -441,6 +441,16 @@ impl Stack {
         if let Some(entry) = self.get(id).filter(|entry| !entry.released) {
             entry.connection.abort(now);
             self.release(now, id);
+        }
+    }
+
+    /// Resets all connections. The owner releases those that it has.
+    pub fn abort_all(&mut self, now: Instant) {
+        for slot in 0..self.slots.len() as u32 {
+            if let Some(entry) = self.entry(slot) {
+                entry.connection.abort(now);
+                self.touch(slot);
+            }
         }
     }
 
@@ -575,7 +585,7 @@ impl Stack {
                 entry.tried.clear();
                 entry.uncovered = true;
             }
-            self.notice_timeouts(slot);
+            self.notice_timeouts(now, slot);
             self.touch(slot);
         }
         while self.waits.front().is_some_and(|(at, _)| *at <= now) {
@@ -616,8 +626,12 @@ impl Stack {
                     self.events.push_back(accepted);
                 }
                 self.measure(slot, SubflowId(0));
+                self.probe(now, slot);
             }
-            Event::FellBack => self.counters.fallbacks += 1,
+            Event::FellBack => {
+                self.counters.fallbacks += 1;
+                self.probe(now, slot);
+            }
             Event::SubflowEstablished(subflow) => self.measure(slot, subflow),
             Event::SubflowClosed(subflow, _) => self.lose(now, slot, subflow),
             Event::AddressAdded { id, address, port } => self.learn(slot, id.0, address, port),
@@ -764,6 +778,16 @@ impl Stack {
         }
     }
 
+    /// The options of a connection that this host opens. A SYN without an answer is followed by one
+    /// on another path, which requests Multipath TCP too: what was lost on a path that does not
+    /// work says nothing about the server.
+    fn first_config(&self, now: Instant, path: PathId, remote: IpAddr) -> Config {
+        let config = self.config_on(now, path, remote);
+        let paths = u8::try_from(self.leading(remote)).unwrap_or(u8::MAX);
+        let capable_syns = if config.capable_syns > 0 { config.capable_syns.max(paths) } else { 0 };
+        Config { capable_syns, ..config }
+    }
+
     /// The options of a connection or subflow on a path to an address.
     fn config_on(&self, now: Instant, path: PathId, remote: IpAddr) -> Config {
         let mtu = self.paths.get(&path).map_or(least_mtu(remote), |path| path.mtu());
@@ -810,7 +834,7 @@ fn is_remote(address: SocketAddr) -> bool {
 
 /// Ephemeral ports, as on Linux by default.
 const PORTS: std::ops::RangeInclusive<u16> = 32_768..=60_999;
-/// Number of SYNs with MP_CAPABLE, as on Linux by default.
+/// Number of SYNs with MP_CAPABLE, as on Linux by default, or more if there are more paths.
 const CAPABLE_SYNS: u8 = 2;
 /// Least time-out, and least distance from the round-trip time. Its first half covers the delayed
 /// acknowledgements of Linux (40 ms). A time-out moves the data to another path, so a spurious one

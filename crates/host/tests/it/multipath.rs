@@ -1,14 +1,17 @@
 //! `anabranch-multipath` between hosts that are network namespaces, against Linux's Multipath TCP
 //! and against itself.
 
+#![expect(clippy::disallowed_types, reason = "programs end in real time")]
+
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_testkit::daemon::Daemon;
 use anabranch_testkit::debian::find_or_install;
@@ -412,30 +415,42 @@ fn nobody_has_to_read_the_log() {
     terminate(&mut daemon);
 }
 
-/// Clients that say nothing take no more than a share of the descriptors.
+/// Clients that say nothing take no more than a share of the descriptors, and make room for those
+/// that say something.
 #[test]
 fn clients_that_say_nothing_leave_room_for_the_others() {
     let Some(hosts) = Hosts::open("mpk", 0) else { return };
     let _server = hosts.serve("mptcp", PORT);
     let mut command = mortal("ip", Farewell::Interrupt);
-    let limited = "ulimit -n 128 && exec \"$0\" --json --socks 127.0.0.1:1080";
+    let limited = "ulimit -n 128 && exec \"$0\" --json --socks 127.0.0.1:1080 --connect 127.0.0.1:8080";
     command.args(["netns", "exec", &hosts.client, "sh", "-c", limited]);
     command.arg(assert_cmd::cargo::cargo_bin!("anabranch-multipath"));
     let daemon = Daemon::spawn(command);
     let files = || text(&run("ls", &[&format!("/proc/{}/fd", daemon.child.id())]).stdout).lines().count();
     let idle = files();
-    within(&hosts.client, || {
-        let silent: Vec<TcpStream> =
-            (0..300).map(|_| TcpStream::connect(SOCKS).expect("the kernel takes it")).collect();
-        thread::park_timeout(Duration::from_millis(300));
+    for (address, option) in [(SOCKS, "--socks5-hostname"), ("127.0.0.1:8080", "--proxytunnel")] {
+        let proxy =
+            if address == SOCKS { [option, SOCKS].to_vec() } else { vec![option, "--proxy", address] };
+        let open = || TcpStream::connect(address).expect("the kernel takes it");
+        // A client that has said all but its destination is a silent one.
+        let silent: Vec<TcpStream> = within(&hosts.client, || (0..150).map(|_| open()).collect());
+        let mut hesitant: Vec<TcpStream> = within(&hosts.client, || (0..150).map(|_| open()).collect());
+        for client in &mut hesitant {
+            // Those that have given way are closed.
+            let _ = client.write_all(if address == SOCKS { &[5, 1, 0] } else { b"CONNECT " });
+        }
+        // All are still there.
+        let fetch = ["--max-time", "5", "http://10.9.1.2:8000/"];
+        assert!(hosts.curl(&[&proxy[..], &fetch].concat()) == hosts.file, "{address}");
         let busy = files();
-        assert!(idle + 20 < busy && busy < idle + 50, "{idle} {busy}");
-        drop(silent);
-    });
-    // Interfaces are still followed, and others are served.
-    assert!(hosts.curl(&["--socks5-hostname", SOCKS, "http://10.9.1.2:8000/"]) == hosts.file);
-    ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
-    daemon.says("c2 is lost");
+        assert!(idle + 10 < busy && busy < idle + 50, "{address}: {idle} {busy}");
+        // Interfaces are followed, too.
+        ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
+        daemon.says("c2 is lost");
+        ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "up"]);
+        daemon.says("c2 has returned");
+        drop((silent, hesitant));
+    }
     ended(daemon);
 }
 
@@ -464,6 +479,121 @@ fn an_interface_that_returns_without_its_routes_is_warned_of() {
         paths.filter(|path| path["interface"] == name).all(|path| path["up"] == true)
     };
     assert!(up("c1") && !up("c2"), "{report}");
+}
+
+/// Programs that configure an interface set its routes last.
+#[test]
+fn an_interface_whose_routes_come_soon_is_not_warned_of() {
+    let Some(hosts) = Hosts::open("mpn", 0) else { return };
+    let daemon = hosts.start(&hosts.client, &["--socks", SOCKS]);
+    let configure = |commands: &str| {
+        let done = inside(&hosts.client, &["sh", "-ec", commands]).status().expect("a shell");
+        assert!(done.success(), "{commands}");
+    };
+    // All that is said in 4 s, which is longer than a warning waits.
+    let said = || std::iter::from_fn(|| daemon.line_within(Duration::from_secs(4))).collect::<Vec<_>>();
+    let default = "ip route add default via 10.9.2.2 metric 2";
+    // Two halves, as a VPN sets them, are a default route.
+    for routes in [default, "ip route add 0.0.0.0/1 via 10.9.2.2; ip route add 128.0.0.0/1 via 10.9.2.2"] {
+        configure("ip link set dev c2 down");
+        daemon.says("c2 is lost");
+        configure(&format!("ip link set dev c2 up; sleep 0.3; {routes}"));
+        let said = said();
+        assert!(said.iter().any(|line| line.contains("c2 has returned")), "{said:?}");
+        assert!(!said.iter().any(|line| line.contains("warning")), "{said:?}");
+    }
+    // A warning that was given is taken back, once.
+    configure("ip link set dev c2 down");
+    daemon.says("c2 is lost");
+    configure("ip link set dev c2 up");
+    daemon.says("c2 has no default route");
+    configure(default);
+    daemon.says("c2 is used for all destinations");
+    assert_eq!(said(), Vec::<String>::new());
+    ended(daemon);
+}
+
+/// States of the program's connections when it is stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Busy {
+    Idle,
+    Upload,
+    Download,
+    HalfOpen,
+}
+
+/// Programs of the host that wait before they do their work for the seconds that a file `slow` in
+/// the folder says, as on a host without a free processor. Returns the PATH to use.
+fn slow_programs(folder: &Path) -> String {
+    for program in ["ip", "iptables", "iptables-restore", "ip6tables", "ip6tables-restore"] {
+        let path = folder.join(program);
+        let found = text(&run("sh", &["-c", &format!("command -v {program}")]).stdout);
+        let slow = folder.join("slow");
+        let script = format!(
+            "#!/bin/sh\n[ -e {slow} ] && sleep $(cat {slow})\nexec {} \"$@\"\n",
+            found.trim(),
+            slow = slow.display()
+        );
+        fs::write(&path, script).expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
+    }
+    format!("{}:{}", folder.display(), std::env::var("PATH").expect("there is a PATH"))
+}
+
+/// Ctrl-C removes all in few steps, and the peers learn at once that their connections are over.
+#[test]
+fn a_program_that_is_stopped_ends_soon_in_every_state() {
+    let Some(hosts) = Hosts::open("mpo", 1) else { return };
+    let _server = hosts.serve("mptcp", PORT);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, slow) = (slow_programs(folder.path()), folder.path().join("slow"));
+    let silence = "iptables -A INPUT -p tcp --dport 8009 -j DROP";
+    let silenced = inside(&hosts.server, &silence.split(' ').collect::<Vec<_>>()).status();
+    assert!(silenced.expect("it runs").success());
+    let file = hosts.path();
+    let file = file.to_str().expect("text");
+    let connected = || {
+        let list = ["ss", "-Htn", "state", "established", "sport", "=", ":8000"];
+        text(&inside(&hosts.server, &list).output().expect("it is part of iproute2").stdout)
+    };
+    let soon = |done: &dyn Fn() -> bool| {
+        (0..500).any(|_| {
+            thread::park_timeout(Duration::from_millis(20));
+            done()
+        })
+    };
+    for state in [Busy::Idle, Busy::Upload, Busy::Download, Busy::HalfOpen] {
+        let mut command = hosts.command(&hosts.client, &["--socks", SOCKS]);
+        command.env("PATH", &path);
+        let mut daemon = Daemon::spawn(command);
+        let proxy = ["--socks5-hostname", SOCKS];
+        let client = match state {
+            Busy::Idle => None,
+            Busy::Upload => Some(["--upload-file", file, "http://10.9.1.2:8000/"].to_vec()),
+            Busy::Download => Some(vec!["http://10.9.1.2:8000/"]),
+            Busy::HalfOpen => Some(vec!["http://10.9.1.2:8009/"]),
+        };
+        let client = client.map(|request| hosts.curling(&[&proxy[..], &request].concat()));
+        if matches!(state, Busy::Upload | Busy::Download) {
+            assert!(soon(&|| connected().lines().count() == 2), "{state:?}: {}", connected());
+        }
+        // Data is under way, and the program has seen what it has changed itself.
+        thread::park_timeout(Duration::from_millis(800));
+        fs::write(&slow, "0.3").expect("a file");
+        let begun = Instant::now();
+        daemon.signal("-INT");
+        let (code, said) = daemon.ended();
+        let time = begun.elapsed();
+        println!("{state:?}: {time:?}");
+        // One program after the other for each family and each chain takes 4.8 s at least.
+        assert!(code == Some(130) && time < Duration::from_millis(4500), "{state:?}: {time:?} {said}");
+        fs::remove_file(&slow).expect("it is there");
+        assert!(soon(&|| connected().is_empty()), "{state:?}: {}", connected());
+        if let Some(client) = client {
+            // It has failed, not ended.
+            assert!(!client.wait_with_output().expect("it ends").status.success(), "{state:?}");
+        }
+    }
 }
 
 /// An interface whose name no rule can have does not stop the others; remote clients of a proxy do
@@ -527,6 +657,16 @@ fn bad_options_have_exit_code_2_and_a_hint() {
         let (code, said) = multipath(&[&same[..], &["--check"]].concat());
         assert!(code == Some(2) && said.contains("two services want port"), "{same:?}: {said}");
     }
+    for (twice, error) in [
+        ([["--interface", "eth0"], ["--backup", "eth0"]], "named by --interface and by --backup"),
+        ([["--backup", "eth0"], ["--interface", "eth0"]], "named by --interface and by --backup"),
+        ([["--interface", "eth0"], ["--interface", "eth0"]], "eth0 is named twice"),
+        ([["--backup", "eth0"], ["--backup", "eth0"]], "eth0 is named twice"),
+    ] {
+        let (code, said) = multipath(&[twice.as_flattened(), &["--check"]].concat());
+        assert!(code == Some(2) && said.contains(error) && said.contains("hint: "), "{twice:?}: {said}");
+    }
+    assert_eq!(multipath(&["--interface=eth0", "--interface=eth1", "--backup=wwan0", "--check"]).0, Some(0));
     let apart = ["--socks=127.0.0.1:80", "--listen=80=host:80", "--connect=127.0.0.2:80", "--check"];
     assert_eq!(multipath(&apart).0, Some(0));
 }

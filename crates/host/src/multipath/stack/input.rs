@@ -40,8 +40,9 @@ impl Stack {
             // A copy, since the packet's buffer is used again.
             segment.payload = Bytes::copy_from_slice(&octets[len..]);
         }
-        if let Some(path) = self.paths.get_mut(&path) {
-            path.received(segment.payload.len());
+        let len = segment.payload.len();
+        if self.paths.get_mut(&path).is_some_and(|path| path.received(now, len)) {
+            self.join_again(path);
         }
         let tuple = Tuple {
             local: SocketAddr::new(header.dst, segment.dst_port),

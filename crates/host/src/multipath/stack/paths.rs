@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_core::mptcp::{Connection, PathId, SubflowId, SubflowInfo};
-use anabranch_core::segment::AddressId;
+use anabranch_core::segment::{AddressId, Flags, Segment};
 use anabranch_core::tcp::{self, State};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::prefix::Prefix;
@@ -66,6 +66,10 @@ pub(super) struct Path {
     config: PathConfig,
     pub(super) up: bool,
     rtt: Option<Duration>,
+    /// From when on new connections leave the path to a backup, if it is still silent.
+    mute_at: Instant,
+    /// When the path is probed again at the earliest.
+    probe_at: Instant,
     /// Highest rate of a subflow that has filled its window, in bytes per second. It wears off with
     /// each measurement.
     rate: Option<u64>,
@@ -90,10 +94,13 @@ impl Path {
         self.total.segments_sent += u64::from(payload > 0);
     }
 
-    pub(super) fn received(&mut self, payload: usize) {
+    /// Counts a packet. Returns whether the path was mute.
+    pub(super) fn received(&mut self, now: Instant, payload: usize) -> bool {
+        let was_mute = self.is_mute(now);
         self.silent = false;
         self.total.packets_received += 1;
         self.total.bytes_received += payload as u64;
+        was_mute
     }
 
     /// Adds the counters of a subflow that is removed.
@@ -109,12 +116,28 @@ impl Path {
         destinations.map(|(prefix, metric)| (Reverse(prefix.length()), *metric)).min()
     }
 
-    /// The order in which paths to an address are tried: regular before backup, working before
-    /// silent, a longer prefix before a shorter one, the one that delivers a first flight earlier,
-    /// and the route's metric. `None` if the path does not lead there.
-    fn rank(&self, remote: IpAddr) -> Option<(bool, bool, Reverse<u8>, Duration, u32)> {
+    /// The order in which paths to an address are tried: those that are not mute, regular before
+    /// backup, working before silent, a longer prefix before a shorter one, the one that delivers a
+    /// first flight earlier, and the route's metric. `None` if the path does not
+    /// lead there.
+    fn rank(&self, now: Instant, remote: IpAddr) -> Option<impl Ord + use<>> {
         let (length, metric) = self.covers(remote)?;
-        Some((self.config.backup, self.silent, length, self.first_flight(), metric))
+        let (mute, backup) = (self.is_mute(now), self.config.backup);
+        Some((mute, backup, self.silent, length, self.first_flight(), metric))
+    }
+
+    /// Whether the path has been silent for so long that a connection may begin on a backup
+    /// instead (RFC 8684 section 3.3.8: if no other path works). It may be expensive, and one
+    /// time-out may be a false alarm.
+    fn is_mute(&self, now: Instant) -> bool {
+        self.silent && self.mute_at <= now
+    }
+
+    /// Notes a time-out, of a SYN that had a second for its answer, or of another segment.
+    fn fall_silent(&mut self, now: Instant, syn: bool) {
+        let mute_at = if syn { now } else { now + MUTE.max(self.rtt.unwrap_or_default() * 2) };
+        self.mute_at = if self.silent { self.mute_at.min(mute_at) } else { mute_at };
+        self.silent = true;
     }
 
     /// Time for a round trip and the first window (RFC 6928). The round-trip time of a small packet
@@ -142,6 +165,8 @@ impl Stack {
             config: config.clone(),
             up: false,
             rtt: None,
+            mute_at: Instant::ZERO,
+            probe_at: Instant::ZERO,
             rate: None,
             silent: false,
             messages: Messages::default(),
@@ -152,6 +177,11 @@ impl Stack {
         path.config = config;
         path.up = true;
         path.silent = false;
+        self.join_again(id);
+    }
+
+    /// Lets open connections join on a path, also those that have tried.
+    pub(super) fn join_again(&mut self, id: PathId) {
         for slot in 0..self.slots.len() as u32 {
             let Some(entry) = self.entry(slot) else { continue };
             entry.tried.retain(|(path, _)| *path != id);
@@ -201,22 +231,63 @@ impl Stack {
     }
 
     /// The best path to an address, without those of `but`.
-    pub(super) fn best_path(&self, remote: IpAddr, but: &[PathId]) -> Option<PathId> {
+    pub(super) fn best_path(&self, now: Instant, remote: IpAddr, but: &[PathId]) -> Option<PathId> {
         let usable = self.paths.iter().filter(|(id, path)| path.up && !but.contains(id));
-        let ranked = usable.filter_map(|(id, path)| Some((path.rank(remote)?, *id)));
+        let ranked = usable.filter_map(|(id, path)| Some((path.rank(now, remote)?, *id)));
         ranked.min().map(|(_, id)| id)
     }
 
-    /// Updates the round-trip time of the path of a subflow whose handshake is complete.
+    /// Updates the round-trip time of the path of a subflow whose handshake is complete. If the
+    /// path is a backup, the peer is told: the first subflow has no other way to say so.
     pub(super) fn measure(&mut self, slot: u32, subflow: SubflowId) {
-        let Some(entry) = self.entry(slot) else { return };
+        let Some(entry) = entry_of(&mut self.slots, slot) else { return };
         entry.uncovered = true;
         let Some(flow) = entry.flows.get(usize::from(subflow.0)) else { return };
-        let (path, info) = (flow.path, entry.connection.subflow_info(subflow));
-        let Some(rtt) = info.and_then(|info| info.tcp.min_rtt) else { return };
-        if let Some(path) = self.paths.get_mut(&path) {
+        let Some(info) = entry.connection.subflow_info(subflow) else { return };
+        let Some(path) = self.paths.get_mut(&flow.path) else { return };
+        if path.config.backup && !info.backup {
+            entry.connection.set_backup(subflow, true);
+        }
+        if let Some(rtt) = info.tcp.min_rtt {
             path.rtt = Some(path.rtt.map_or(rtt, |known| (known * 3 + rtt) / 4));
         }
+    }
+
+    /// Looks whether mute paths answer again, for a connection that has begun on a backup and makes
+    /// no subflows on them: a SYN of its own leaves on each. Any answer counts, and is reset as
+    /// that of a stranger.
+    pub(super) fn probe(&mut self, now: Instant, slot: u32) {
+        let Some(Entry { origin: Origin::Ours, open: true, connection, flows, .. }) = self.entry(slot) else {
+            return;
+        };
+        let (plain, on, remote) = (!connection.is_multipath(), flows[0].path, flows[0].tuple.remote);
+        if !plain || self.paths.get(&on).is_none_or(|path| !path.config.backup) {
+            return;
+        }
+        let due = |path: &Path| {
+            path.up
+                && !path.config.backup
+                && path.is_mute(now)
+                && path.probe_at <= now
+                && path.covers(remote.ip()).is_some()
+        };
+        let mute: Vec<PathId> = self.paths.iter().filter(|(_, path)| due(path)).map(|(id, _)| *id).collect();
+        for id in mute {
+            let Some(tuple) = self.tuple(id, remote) else { continue };
+            let (src_port, dst_port) = (tuple.local.port(), remote.port());
+            let seq = self.secrets(now, tuple).iss;
+            let window = u16::MAX;
+            let syn = Segment { src_port, dst_port, seq, flags: Flags::SYN, window, ..Segment::default() };
+            self.loose.push_back((id, tuple, syn));
+            if let Some(path) = self.paths.get_mut(&id) {
+                path.probe_at = now + PROBE;
+            }
+        }
+    }
+
+    /// Number of paths that lead to an address.
+    pub(super) fn leading(&self, remote: IpAddr) -> usize {
+        self.paths.values().filter(|path| path.up && path.covers(remote).is_some()).count()
     }
 
     /// Updates the rates of a sending connection's paths and the limits on its queues, but not with
@@ -241,7 +312,7 @@ impl Stack {
 
     /// Notes which subflows have had a time-out. A connection whose first SYN stays without an
     /// answer tries another path.
-    pub(super) fn notice_timeouts(&mut self, slot: u32) {
+    pub(super) fn notice_timeouts(&mut self, now: Instant, slot: u32) {
         let Some(entry) = entry_of(&mut self.slots, slot) else { return };
         let mut silent = false;
         for (id, flow) in (0..).zip(&mut entry.flows).filter(|(_, flow)| flow.alive) {
@@ -250,19 +321,20 @@ impl Stack {
                 continue;
             }
             flow.timeouts = info.tcp.timeouts;
+            let syn = info.tcp.state == State::SynSent;
             if let Some(path) = self.paths.get_mut(&flow.path) {
-                path.silent = true;
+                path.fall_silent(now, syn);
             }
-            silent |= id == 0 && info.tcp.state == State::SynSent;
+            silent |= id == 0 && syn;
         }
         if silent {
-            self.migrate(slot);
+            self.migrate(now, slot);
         }
     }
 
     /// Moves the first subflow, whose SYN has no answer, to another path: the next SYN leaves
     /// there. Returns false if there is no other path that was not tried.
-    pub(super) fn migrate(&mut self, slot: u32) -> bool {
+    pub(super) fn migrate(&mut self, now: Instant, slot: u32) -> bool {
         let Some(entry) = self.entry(slot) else { return false };
         if entry.origin != Origin::Ours || entry.flows.len() != 1 {
             return false;
@@ -270,7 +342,7 @@ impl Stack {
         let (path, old) = (entry.flows[0].path, entry.flows[0].tuple);
         entry.tried.push((path, old.remote));
         let tried: Vec<PathId> = entry.tried.iter().map(|(path, _)| *path).collect();
-        let Some(next) = self.best_path(old.remote.ip(), &tried) else {
+        let Some(next) = self.best_path(now, old.remote.ip(), &tried) else {
             // Every path was tried: the round begins again.
             if let Some(entry) = self.entry(slot) {
                 entry.tried.clear();
@@ -293,14 +365,14 @@ impl Stack {
 
     /// As [`Stack::migrate`], but the SYN leaves at once: the network has refused the last one.
     pub(super) fn reopen(&mut self, now: Instant, slot: u32) -> bool {
-        if !self.migrate(slot) {
+        if !self.migrate(now, slot) {
             return false;
         }
         let Some(Flow { path, tuple, .. }) = self.entry(slot).and_then(|entry| entry.flows.first()) else {
             return false;
         };
         let (path, tuple) = (*path, *tuple);
-        let (config, secrets) = (self.config_on(now, path, tuple.remote.ip()), self.secrets(now, tuple));
+        let (config, secrets) = (self.first_config(now, path, tuple.remote.ip()), self.secrets(now, tuple));
         let ports = (tuple.local.port(), tuple.remote.port());
         let Some(entry) = self.entry(slot) else { return false };
         // Data that was written too early stays where it is, and waits for the timer.
@@ -460,6 +532,11 @@ const UNKNOWN: Duration = Duration::from_millis(50);
 const MEASURE: Duration = Duration::from_millis(100);
 /// Bytes of a first window of ten segments.
 const FIRST_FLIGHT: u64 = 14_600;
+/// Time for which a path is silent before it counts as mute, at least: the retransmission after a
+/// time-out has its answer by then, if the path works.
+const MUTE: Duration = Duration::from_millis(500);
+/// Time between two probes of a mute path, at least.
+const PROBE: Duration = Duration::from_secs(1);
 /// Time after which joins that were refused are tried again.
 const RECOVERY: Duration = Duration::from_secs(30);
 /// Addresses of a peer that are kept.

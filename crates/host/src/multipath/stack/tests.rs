@@ -50,6 +50,8 @@ struct World {
     accepted: Vec<ConnId>,
     /// Bytes of packets that arrived on each path.
     carried: Vec<usize>,
+    /// Whether a middlebox removes the options of Multipath TCP.
+    plain: bool,
 }
 
 fn address(host: usize, path: usize, v6: bool) -> IpAddr {
@@ -96,6 +98,7 @@ impl World {
             busy: [vec![Instant::ZERO; paths], vec![Instant::ZERO; paths]],
             accepted: Vec::new(),
             carried: vec![0; paths],
+            plain: false,
         }
     }
 
@@ -111,6 +114,9 @@ impl World {
                 let at = usize::from(path);
                 if self.random.chance(self.losses[at]) {
                     continue;
+                }
+                if self.plain {
+                    packet = without_options(&packet);
                 }
                 if packet.len() > self.mtus[at] {
                     let notice = too_big(&packet, self.mtus[at], 0);
@@ -211,6 +217,15 @@ impl World {
     fn subflows(&self) -> usize {
         self.hosts[0].paths().map(|(_, report)| report.subflows).sum()
     }
+}
+
+/// A packet as a middlebox passes it on that removes the options of Multipath TCP.
+fn without_options(packet: &[u8]) -> Vec<u8> {
+    let (header, range) = ip::parse(packet).unwrap();
+    let segment = ip::parse_tcp(&header, Bytes::copy_from_slice(&packet[range])).unwrap();
+    let mut plain = Vec::new();
+    ip::emit_tcp(&header, &Segment { mptcp: Mptcp::default(), ..segment }, &mut plain).unwrap();
+    plain
 }
 
 fn contents(len: usize) -> Vec<u8> {
@@ -329,7 +344,6 @@ fn a_connection_begins_on_the_path_that_is_known_to_be_better() {
         config.destinations.iter_mut().for_each(|(_, of)| *of = metric);
         config
     };
-    let begins = |world: &World, id: ConnId| world.hosts[0].peek(id).unwrap().flows[0].path.0;
     for v6 in [false, true] {
         for congestion in [tcp::CongestionAlgorithm::Cubic, tcp::CongestionAlgorithm::Bbr] {
             let mut world = World::new(3, &[20, 21, 5], SchedulerKind::FastestRtt);
@@ -346,6 +360,99 @@ fn a_connection_begins_on_the_path_that_is_known_to_be_better() {
             assert_eq!(begins(&world, second), 1, "{v6} {congestion:?} {:?}", world.hosts[0].paths);
         }
     }
+}
+
+/// The path of the first subflow of a connection of the client.
+fn begins(world: &World, id: ConnId) -> u16 {
+    world.hosts[0].peek(id).unwrap().flows[0].path.0
+}
+
+/// Two regular paths and a backup of the client, whose names are 0, 1 and 2.
+fn with_backup() -> World {
+    let mut world = World::new(1, &[5, 10, 20], SchedulerKind::FastestRtt);
+    world.hosts[0].add_path(PathId(2), PathConfig { backup: true, ..path_config(0, 2) });
+    world
+}
+
+/// RFC 8684 section 3.3.8: a backup carries what no other path does.
+#[test]
+fn connections_begin_on_a_backup_as_long_as_all_others_are_mute() {
+    for v6 in [false, true] {
+        let mut world = with_backup();
+        (world.losses[0], world.losses[1]) = (100, 100);
+        let first = world.connect(v6);
+        world.run(Duration::from_secs(3));
+        assert_eq!((world.hosts[0].status(first), begins(&world, first)), (Status::Open, 2));
+        // The SYN on the third path is not the third one on one path.
+        assert_eq!(world.hosts.each_ref().map(|host| host.counters().fallbacks), [0, 0]);
+        // The next ones wait for nothing.
+        for wait in [0, 20_000] {
+            world.run(Duration::from_millis(wait));
+            let next = world.connect(v6);
+            world.run(Duration::from_millis(41));
+            assert_eq!((world.hosts[0].status(next), begins(&world, next)), (Status::Open, 2), "{wait}");
+        }
+        // A server hears that it is a backup, and the data leaves it as soon as others are back,
+        // although their joins were refused before.
+        world.losses = vec![0; 3];
+        world.run(Duration::from_secs(2));
+        let next = world.connect(v6);
+        world.run(Duration::from_millis(41));
+        assert_eq!((world.hosts[0].status(next), begins(&world, next)), (Status::Open, 0));
+        world.run(Duration::from_millis(200));
+        assert_eq!(world.subflows(), 4 * 3);
+        let before = world.carried[2];
+        let server = world.accepted[0];
+        world.transfer((0, first), server, &contents(100_000), |_, _| {});
+        world.transfer((1, server), first, &contents(100_000), |_, _| {});
+        assert!(world.carried[2] < before + 2000, "{} bytes", world.carried[2] - before);
+    }
+}
+
+/// Connections without Multipath TCP make no joins, which would find out that a path answers.
+#[test]
+fn a_mute_path_is_probed_for_connections_without_multipath() {
+    for v6 in [false, true] {
+        let mut world = with_backup();
+        world.plain = true;
+        (world.losses[0], world.losses[1]) = (100, 100);
+        let place = |world: &mut World| {
+            let id = world.connect(v6);
+            world.run(Duration::from_millis(3000));
+            assert_eq!(world.hosts[0].status(id), Status::Open);
+            begins(world, id)
+        };
+        assert_eq!([place(&mut world), place(&mut world), place(&mut world)], [2; 3]);
+        world.losses[1] = 0;
+        // The first one still begins on the backup, and its probe has an answer.
+        assert_eq!([place(&mut world), place(&mut world), place(&mut world)], [2, 1, 1]);
+        world.losses[1] = 100;
+        assert_eq!([place(&mut world), place(&mut world)], [2; 2]);
+        world.losses = vec![0; 3];
+        assert_eq!(place(&mut world), 2);
+        assert_ne!(place(&mut world), 2);
+        // The answers to probes were reset.
+        assert_eq!(world.hosts[1].half_open, 0);
+    }
+}
+
+/// A backup may be expensive, and what was lost may have been a queue's overflow.
+#[test]
+fn a_time_out_of_data_puts_no_connection_on_a_backup() {
+    let mut world = World::new(1, &[20, 10], SchedulerKind::FastestRtt);
+    world.hosts[0].add_path(PathId(1), PathConfig { backup: true, ..path_config(0, 1) });
+    let (client, _) = world.open(false);
+    world.losses[0] = 100;
+    world.hosts[0].write(world.now, client, &mut Bytes::from(contents(10_000))).unwrap();
+    while world.hosts[0].peek(client).unwrap().flows[0].timeouts == 0 {
+        assert!(world.step(Instant::FAR_FUTURE));
+    }
+    let early = world.connect(false);
+    assert_eq!(begins(&world, early), 0);
+    // If the retransmission has no answer either, the path does not work.
+    world.run(Duration::from_millis(600));
+    let late = world.connect(false);
+    assert_eq!(begins(&world, late), 1);
 }
 
 /// A server that has data when a backup is joined does not begin to use it.
@@ -665,7 +772,7 @@ fn connections_use_the_paths_that_lead_to_their_destination() {
     let server = world.accepted.pop().expect("it is accepted");
     world.transfer((0, client), server, &contents(100_000), |_, _| {});
     assert_eq!(world.carried[0], 0);
-    let to = |world: &World, text: &str| world.hosts[0].best_path(text.parse().unwrap(), &[]);
+    let to = |world: &World, text: &str| world.hosts[0].best_path(world.now, text.parse().unwrap(), &[]);
     assert_eq!(to(&world, "10.99.0.7"), Some(PathId(0)));
     assert_eq!(to(&world, "10.98.0.7"), Some(PathId(1)));
     assert_eq!(to(&world, "fd00::7"), Some(PathId(1)));

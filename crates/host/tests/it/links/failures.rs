@@ -1,6 +1,9 @@
 //! A path fails beside another, and returns.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
 
 use serde_json::json;
 
@@ -13,6 +16,18 @@ const RATE: u32 = 20;
 const FAILS: u64 = 2000;
 const RETURNS: u64 = 4500;
 const SECONDS: f64 = 8.0;
+
+/// What is compared. The first two are the kernel's Multipath TCP.
+const MEANS: [(&str, Means); 8] = [
+    ("kernel cubic", Means::Kernel("cubic")),
+    ("kernel bbr", Means::Kernel("bbr")),
+    ("fastest", Means::Ours(&["--scheduler", "fastest"])),
+    ("predictive", Means::Ours(&["--scheduler", "predictive"])),
+    ("blest", Means::Ours(&["--scheduler", "blest"])),
+    ("daps", Means::Ours(&["--scheduler", "daps"])),
+    ("round-robin", Means::Ours(&["--scheduler", "round-robin"])),
+    ("redundant", Means::Ours(&["--scheduler", "redundant"])),
+];
 
 /// How a path fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,20 +86,37 @@ fn used(bins: &BTreeMap<u64, u64>, from: u64) -> Option<f64> {
     at.map(|at| (at - from) as f64)
 }
 
+/// The outcomes of this number of tries. Each of the hosts makes one try at a time.
+fn tried(hosts: &mut [Links], means: Means, failure: Failure, tries: u64) -> Vec<Outcome> {
+    let (next, outcomes) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for links in hosts {
+            let (next, outcomes) = (&next, &outcomes);
+            scope.spawn(move || {
+                loop {
+                    let i = next.fetch_add(1, Relaxed);
+                    if i >= tries {
+                        return;
+                    }
+                    let outcome = play(links, means, failure, (i % 2) as usize, i * 37 % 400);
+                    outcomes.lock().expect("no try panics with it").push(outcome);
+                }
+            });
+        }
+    });
+    outcomes.into_inner().expect("no try panics with it")
+}
+
 /// Prints the pauses for each way to fail.
 #[test]
 fn a_failing_path_stops_no_connection_for_long() {
-    let tries = given("TRIES", 0);
-    let Some(links) = (tries > 0).then(|| Links::open(&[path(RATE, DELAY, 0); 2])).flatten() else { return };
-    let means = [
-        ("kernel cubic", Means::Kernel("cubic")),
-        ("fastest", Means::Ours(&[])),
-        ("predictive", Means::Ours(&["--scheduler", "predictive"])),
-    ];
+    let (tries, at_once) = (given("TRIES", 0), given("FAILING_AT_ONCE", 4));
+    let one = given("MEANS", MEANS.len() as u64) as usize;
+    let hosts = (0..at_once.min(tries)).map(|_| Links::open(&[path(RATE, DELAY, 0); 2]));
+    let Some(mut hosts) = hosts.collect::<Option<Vec<_>>>().filter(|hosts| !hosts.is_empty()) else { return };
     for failure in [Failure::LinkDown, Failure::Silent] {
-        for (name, means) in means {
-            let outcomes: Vec<Outcome> =
-                (0..tries).map(|i| play(&links, means, failure, (i % 2) as usize, i * 37 % 400)).collect();
+        for (_, (name, means)) in MEANS.iter().enumerate().filter(|(i, _)| one == MEANS.len() || one == *i) {
+            let outcomes = tried(&mut hosts, *means, failure, tries);
             let mut pauses: Vec<f64> = outcomes.iter().map(|outcome| outcome.pause).collect();
             let good = pauses.iter().filter(|pause| **pause <= f64::max(300.0, 2.0 * DELAY as f64)).count();
             let mut used: Vec<f64> =
