@@ -183,7 +183,7 @@ impl Node {
             fate = self.data(now, (at, way), segment, (&options, fate), random);
         }
         // The node has added SACK-permitted for this sender, which would not understand the blocks.
-        if self.table.get(at).without_sack[way.back() as usize] && !options.sack.is_empty() {
+        if !options.sack.is_empty() && self.table.get(at).half(way.back()).has(Half::WITHOUT_SACK) {
             options.sack = SackBlocks::EMPTY;
         }
         if self.table.get(at).is_over() {
@@ -227,19 +227,38 @@ impl Node {
             self.cache.forget_former(&key, segment.seq);
         }
         if reset || !(opens || joins) {
-            return Some(self.table.find_or_blank(key, now));
+            return Some(self.stateless(key, now));
         }
         if self.table.len() >= self.config.connections.max(1) {
             // A connection that was silent for a second has few segments in flight that a cache
             // could repeat. Evicting a live connection would let any sender of one segment displace
             // the cached segments of another connection.
             let oldest = self.table.stalest().filter(|at| !self.table.get(*at).is_live(now));
-            let Some(oldest) = oldest else { return Some(self.table.find_or_blank(key, now)) };
+            let Some(oldest) = oldest else { return Some(self.stateless(key, now)) };
             self.remove(oldest);
             self.counters.evicted += 1;
         }
         self.sweep = self.sweep.min(now + self.config.idle);
-        Some(self.table.insert(Connection::new(key, now)))
+        Some(self.table.insert(Connection::new(key, now, self.cache.flows(&key))))
+    }
+
+    /// The index of a blank state for a connection that has none.
+    fn stateless(&mut self, key: Key, now: Instant) -> usize {
+        self.table.set_stateless(Connection::new(key, now, self.cache.flows(&key)))
+    }
+
+    /// The index of a connection, or of a blank state.
+    fn find_or_blank(&mut self, key: Key, now: Instant) -> usize {
+        self.table.find(&key).unwrap_or_else(|| self.stateless(key, now))
+    }
+
+    /// The cached segments of one direction of a connection.
+    #[inline]
+    fn flow(&self, (at, way): (usize, Way)) -> u32 {
+        let Connection { key, flows, .. } = self.table.get(at);
+        let flow = self.cache.flow(flows[way as usize], (key, way));
+        debug_assert_eq!(flow, self.cache.flows(key)[way as usize], "{key:?}");
+        flow
     }
 
     /// Frees cached segments below an acknowledgement that does not fit the state, as after a
@@ -250,17 +269,18 @@ impl Node {
             [Flags::ACK, Flags::SYN, Flags::RST].map(|f| segment.flags.contains(f));
         if acknowledges
             && !(opens || resets)
-            && self
-                .table
-                .find(key)
-                .is_some_and(|at| self.table.get(at).half(way).fits_data(segment, &self.config))
+            && let Some(at) = self.table.find(key)
+            && self.table.get(at).half(way).fits_data(segment, &self.config)
         {
-            self.cache.acknowledged((key, way.back()), segment.ack, self.config.flight);
+            let flow = self.flow((at, way.back()));
+            self.cache.acknowledged(flow, segment.ack, self.config.flight);
         }
     }
 
     fn forget(&mut self, at: usize) {
-        self.cache.forget(&self.table.get(at).key);
+        for way in [Way::FromFirst, Way::FromSecond] {
+            self.cache.forget(self.flow((at, way)));
+        }
         self.remove(at);
         if self.table.len() == 0 {
             self.ack_alarm = Instant::FAR_FUTURE;
@@ -287,19 +307,19 @@ impl Node {
         }
         if segment.flags.contains(Flags::ACK) {
             if !late {
-                connection.sack_spoken = options.sack_permitted;
+                connection.set_speaks_sack(options.sack_permitted);
             }
-            if connection.without_sack[way.back() as usize] {
+            if connection.half(way.back()).has(Half::WITHOUT_SACK) {
                 options.sack_permitted = false;
             }
             return;
         }
         let offered = Options { sack_permitted: true, ..*options };
         let fits = offered.wire_len() <= ack::MAX_OPTIONS;
-        let offered_before = connection.without_sack[way as usize];
+        let offered_before = connection.half(way).has(Half::WITHOUT_SACK);
         let add = if late { offered_before } else { self.config.sack == SackForEnds::Add };
         let offer = add && !options.sack_permitted && fits;
-        connection.without_sack[way as usize] = if late { offered_before } else { offer };
+        connection.half_mut(way).set(Half::WITHOUT_SACK, if late { offered_before } else { offer });
         if offer {
             *options = offered;
         }

@@ -4,7 +4,7 @@ use super::cache::Slot;
 use super::config::{AckCustody, DuplicateAcks, Samples, Signal, Timeouts};
 use super::connection::{AckNews, Half};
 use super::data::Fate;
-use super::flow::{Key, Way};
+use super::flow::Way;
 use super::sack::{Gaps, with_block};
 use super::table::Table;
 use super::{LinkEvent, Node};
@@ -50,11 +50,11 @@ impl Node {
         options: &mut Options,
     ) -> Fate {
         let data_way = way.back();
-        let key = self.table.get(at).key;
+        let flow = self.flow((at, data_way));
         if at == Table::STATELESS {
             // Without state the node does not hold back acknowledgements, but it can still free
             // cached segments.
-            self.cache.acknowledged((&key, data_way), segment.ack, self.config.flight);
+            self.cache.acknowledged(flow, segment.ack, self.config.flight);
             return Fate::Pass;
         }
         let connection = self.table.get_mut(at);
@@ -63,9 +63,11 @@ impl Node {
         self.counters.rtt_samples += u64::from(news.measured);
         let bare = segment.seq_len() == 0;
         let gaps = Gaps::of(segment.ack, &segment.options.sack);
-        connection.sack_spoken |= gaps.any();
+        if gaps.any() {
+            connection.set_speaks_sack(true);
+        }
         let mut fate = if news.advances { Fate::Tell } else { Fate::Pass };
-        if let Some(lowest) = self.cache.lowest((&key, data_way)) {
+        if let Some(lowest) = self.cache.lowest(flow) {
             let half = self.table.get(at).half(data_way);
             let mut context = Context {
                 now,
@@ -77,7 +79,7 @@ impl Node {
                 rto: self.local_rto(half, 0),
                 guard: self.config.guard.of(half.srtt().unwrap_or(self.config.initial_rto)),
                 asked_for: half.duplicates_suffice(),
-                sack_spoken: self.table.get(at).sack_spoken,
+                sack_spoken: self.table.get(at).speaks_sack(),
                 delivered: None,
                 sampled: None,
                 ambiguous: false,
@@ -108,7 +110,7 @@ impl Node {
                 self.counters.rtt_samples += 1;
             }
             if self.config.timeouts == Timeouts::LowestOfFlow && news.advances {
-                self.progress((&key, data_way), &context);
+                self.progress(flow, &context);
             }
         }
         if fate == Fate::Hold {
@@ -202,7 +204,8 @@ impl Node {
         }
         let filled = context.gaps.filled_by(held);
         let may_hold = context.bare && !context.tells && filled;
-        let since = *slot.holding_since.get_or_insert(context.now);
+        let since = slot.holding_since.min(context.now);
+        slot.holding_since = since;
         if may_hold && context.now.saturating_since(since) < context.rto {
             // The sender is not told about this gap, so the node must close it (erratum D12).
             let slot = self.cache.slot(place);
@@ -227,7 +230,7 @@ impl Node {
 
     /// The acknowledgement is progress of the flow: its time-out begins again, and segments that
     /// the receiver would have acknowledged with a later one are lost.
-    fn progress(&mut self, flow: (&Key, Way), context: &Context) {
+    fn progress(&mut self, flow: u32, context: &Context) {
         let mut next = self.cache.lowest(flow);
         for _ in 0..REPEATS_PER_ACK {
             let Some(place) = next else { return };
@@ -240,7 +243,7 @@ impl Node {
                 self.cache.repeat(place);
                 self.cache.set_timer(place, context.now + context.rto);
             } else if slot.repeats == 0 {
-                self.cache.set_timer(place, context.now + context.rto);
+                self.cache.postpone(place, context.now + context.rto);
                 return;
             }
         }

@@ -6,10 +6,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use bytes::Bytes;
+
 use super::config::{Chance, Config, Displacement};
 use super::flow::{Key, Way};
 use super::index::{Index, NONE};
-use crate::segment::{Flags, Segment, SeqNumber};
+use crate::segment::{Flags, Mptcp, Segment, SeqNumber};
 use crate::time::{Duration, Instant};
 
 /// A place of the cache.
@@ -39,8 +41,9 @@ pub(super) struct Slot {
     pub(super) sent_at: Instant,
     /// The local time-out, if it runs.
     deadline: Instant,
-    /// Since when acknowledgements are held back because of this segment.
-    pub(super) holding_since: Option<Instant>,
+    /// Since when acknowledgements are held back because of this segment;
+    /// [`Instant::FAR_FUTURE`] if none was.
+    pub(super) holding_since: Instant,
     pub(super) segment: Segment,
 }
 
@@ -114,8 +117,9 @@ pub(super) struct Cache {
     flows: Vec<Flow>,
     /// The flows by the tags of their connections; in a small cache they are searched.
     index: Option<Box<Index>>,
-    /// Slots with a timer: a binary heap, earliest first.
-    timers: Vec<u32>,
+    /// Slots with a timer: a binary heap, earliest first. The time of a slot that was postponed is
+    /// earlier than its deadline.
+    timers: Vec<(Instant, u32)>,
     /// The first empty slot, and the first flow without segments.
     empty: u32,
     unused: u32,
@@ -147,7 +151,8 @@ impl Cache {
     pub(super) const SMALL: usize = 64;
 
     /// Memory for each cached segment in bytes, without its payload, in each allocation.
-    pub(super) const SEGMENT_MEMORY: [usize; 3] = [size_of::<Slot>(), size_of::<Flow>(), size_of::<u32>()];
+    pub(super) const SEGMENT_MEMORY: [usize; 3] =
+        [size_of::<Slot>(), size_of::<Flow>(), size_of::<(Instant, u32)>()];
 
     pub(super) fn new(capacity: usize) -> Self {
         // A small cache never grows, so that the memory of a small node is known in advance. A
@@ -198,25 +203,35 @@ impl Cache {
         (flow.key, flow.way)
     }
 
+    /// The number that a flow had, or [`NONE`] if the flow has had no segments since then.
     #[inline]
-    fn flow(&self, (key, way): (&Key, Way)) -> Option<usize> {
-        if self.len() == 0 {
-            return None;
-        }
-        let is_it = |number: &usize| {
-            let flow = &self.flows[*number];
-            flow.len > 0 && flow.way == way && flow.key == *key
-        };
-        match &self.index {
-            Some(index) => index.find(key.tag(), |number| is_it(&number)),
-            None => (0..self.flows.len()).find(is_it),
-        }
+    pub(super) fn flow(&self, number: u32, (key, way): (&Key, Way)) -> u32 {
+        let is_it = |flow: &&Flow| flow.way == way && flow.key == *key;
+        self.occupied(number).filter(is_it).map_or(NONE, |_| number)
+    }
+
+    /// The flows of a connection, found by its key.
+    pub(super) fn flows(&self, key: &Key) -> [u32; 2] {
+        [Way::FromFirst, Way::FromSecond].map(|way| {
+            let is_it = |number: usize| self.flow(number as u32, (key, way)) != NONE;
+            let found = match &self.index {
+                Some(index) => index.find(key.tag(), is_it),
+                None => (0..self.flows.len()).find(|number| is_it(*number)),
+            };
+            found.map_or(NONE, |number| number as u32)
+        })
+    }
+
+    /// The flow with this number, if it has segments.
+    #[inline]
+    fn occupied(&self, flow: u32) -> Option<&Flow> {
+        self.flows.get(flow as usize).filter(|flow| flow.len > 0)
     }
 
     /// The lowest segment of a flow.
     #[inline]
-    pub(super) fn lowest(&self, flow: (&Key, Way)) -> Option<usize> {
-        self.flow(flow).map(|flow| self.flows[flow].lowest as usize)
+    pub(super) fn lowest(&self, flow: u32) -> Option<usize> {
+        self.occupied(flow).map(|flow| flow.lowest as usize)
     }
 
     /// The next higher segment of the same flow.
@@ -237,9 +252,9 @@ impl Cache {
 
     /// The place of that very segment, or of one that contains it.
     #[inline]
-    pub(super) fn find(&self, flow: (&Key, Way), segment: &Segment) -> Option<usize> {
+    pub(super) fn find(&self, flow: u32, segment: &Segment) -> Option<usize> {
         let (seq, end) = (segment.seq, segment.seq_end());
-        let flow = &self.flows[self.flow(flow)?];
+        let flow = self.occupied(flow)?;
         let contains = |slot: &Slot| slot.seq().le(seq) && end.le(slot.end());
         // Most segments are new, and those that are not are among the lowest or the highest.
         if self.is_low(flow, seq) {
@@ -280,9 +295,9 @@ impl Cache {
     /// chance, the unlocked one that was sent longest ago. If all are locked, a lower sequence
     /// number may displace one, if the configuration allows it.
     #[inline]
-    pub(super) fn place(&self, config: &Config, flow: (&Key, Way), segment: &Segment, draw: Draw) -> Place {
-        let number = self.flow(flow);
-        let len = number.map_or(0, |number| self.flows[number].len);
+    pub(super) fn place(&self, config: &Config, flow: u32, segment: &Segment, draw: Draw) -> Place {
+        let flow = self.occupied(flow);
+        let len = flow.map_or(0, |flow| flow.len);
         if len as usize >= config.flow_segments {
             return Place::None;
         }
@@ -306,7 +321,7 @@ impl Cache {
                 return if draw.takes(config.cache_chance) { Place::Instead(at) } else { Place::None };
             }
         }
-        let highest = number.map(|number| self.flows[number].highest as usize);
+        let highest = flow.map(|flow| flow.highest as usize);
         match (config.displacement, highest) {
             (Displacement::ByLower, Some(at)) if segment.seq.lt(self.slots[at].seq()) => Place::Instead(at),
             _ => Place::None,
@@ -333,12 +348,12 @@ impl Cache {
     }
 
     /// Stores a segment at a place returned by [`Cache::place`], unlocked and without a timer.
-    /// Returns its number.
+    /// Returns its number, and notes that of its flow.
     #[inline]
     pub(super) fn put(
         &mut self,
         place: Place,
-        (key, way): (&Key, Way),
+        (key, way, number): (&Key, Way, &mut u32),
         now: Instant,
         segment: Segment,
     ) -> Option<usize> {
@@ -349,13 +364,17 @@ impl Cache {
         }
         self.octets += segment.payload.len();
         self.len += 1;
-        let flow = self.flow((key, way)).unwrap_or_else(|| self.new_flow(*key, way));
+        *number = self.flow(*number, (key, way));
+        if *number == NONE {
+            *number = self.new_flow(*key, way);
+        }
+        let flow = *number;
         let at = self.empty;
         let old = self.slots.get(at as usize);
         let (empty, next, is_listed) =
             old.map_or((NONE, NONE, false), |old| (old.above, old.next, old.is_listed));
         let slot = Slot {
-            flow: flow as u32,
+            flow,
             below: NONE,
             above: NONE,
             timer: NONE,
@@ -368,16 +387,16 @@ impl Cache {
             repeats: 0,
             sent_at: now,
             deadline: now,
-            holding_since: None,
+            holding_since: Instant::FAR_FUTURE,
             segment,
         };
         self.empty = empty;
         let at = store(&mut self.slots, at, slot);
-        self.link(at, flow);
+        self.link(at, flow as usize);
         Some(at)
     }
 
-    fn new_flow(&mut self, key: Key, way: Way) -> usize {
+    fn new_flow(&mut self, key: Key, way: Way) -> u32 {
         let flow = Flow { key, way, lowest: NONE, highest: NONE, len: 0 };
         let unused = self.unused;
         self.unused = self.flows.get(unused as usize).map_or(NONE, |unused| unused.lowest);
@@ -385,7 +404,7 @@ impl Cache {
         if let Some(index) = &mut self.index {
             index.insert(key.tag(), number);
         }
-        number
+        number as u32
     }
 
     /// Puts a slot into the list of its flow.
@@ -420,8 +439,8 @@ impl Cache {
         self.release(at);
         let slot = &mut self.slots[at];
         self.octets -= slot.segment.payload.len();
-        // Releases the memory of the payload.
-        slot.segment = Segment::default();
+        // Releases what is allocated.
+        (slot.segment.payload, slot.segment.mptcp) = (Bytes::new(), Mptcp::NONE);
         let flow = core::mem::replace(&mut slot.flow, NONE) as usize;
         let (below, above) = (slot.below, slot.above);
         match below {
@@ -500,28 +519,37 @@ impl Cache {
                 self.slots[next].deadline = self.slots[at].deadline;
                 let timer = core::mem::replace(&mut self.slots[at].timer, NONE);
                 self.slots[next].timer = timer;
-                self.timers[timer as usize] = next as u32;
+                self.timers[timer as usize].1 = next as u32;
             }
             _ => self.stop_timer(at),
         }
     }
 
-    /// The earliest timer.
+    /// The earliest timer. If it was postponed, the segment's deadline is later.
     pub(super) fn next_timer(&self) -> Option<(Instant, usize)> {
-        let at = *self.timers.first()? as usize;
-        Some((self.slots[at].deadline, at))
+        self.timers.first().map(|(due, at)| (*due, *at as usize))
     }
 
     /// Sets the timer of a segment.
     pub(super) fn set_timer(&mut self, at: usize, deadline: Instant) {
         self.slots[at].deadline = deadline;
-        if self.slots[at].timer == NONE {
-            self.timers.push(at as u32);
-            self.slots[at].timer = self.timers.len() as u32 - 1;
+        let timer = (deadline, at as u32);
+        let mut place = self.slots[at].timer as usize;
+        if place == NONE as usize {
+            place = self.timers.len();
+            self.timers.push(timer);
         }
-        let place = self.slots[at].timer as usize;
-        let place = self.rise(place);
-        self.sink(place);
+        self.settle(place, timer);
+    }
+
+    /// Sets the timer of a segment, probably to a later time. The heap learns a later time only when
+    /// the earlier one has come, since each acknowledgement postpones a timer.
+    pub(super) fn postpone(&mut self, at: usize, deadline: Instant) {
+        let slot = &mut self.slots[at];
+        match self.timers.get(slot.timer as usize) {
+            Some((due, _)) if *due <= deadline => slot.deadline = deadline,
+            _ => self.set_timer(at, deadline),
+        }
     }
 
     /// Stops the timer of a segment, if it runs.
@@ -532,48 +560,38 @@ impl Cache {
         }
         let place = place as usize;
         self.timers.swap_remove(place);
-        if place < self.timers.len() {
-            self.slots[self.timers[place] as usize].timer = place as u32;
-            let place = self.rise(place);
-            self.sink(place);
+        if let Some(timer) = self.timers.get(place) {
+            self.settle(place, *timer);
         }
     }
 
-    fn due(&self, place: usize) -> Instant {
-        self.slots[self.timers[place] as usize].deadline
-    }
-
-    fn rise(&mut self, mut place: usize) -> usize {
-        while place > 0 && self.due(place) < self.due((place - 1) / 2) {
-            self.swap(place, (place - 1) / 2);
+    /// Puts a timer into the heap, in which this place is free.
+    fn settle(&mut self, mut place: usize, timer: (Instant, u32)) {
+        while place > 0 && timer.0 < self.timers[(place - 1) / 2].0 {
+            self.set_place((place - 1) / 2, place);
             place = (place - 1) / 2;
         }
-        place
-    }
-
-    fn sink(&mut self, mut place: usize) {
         loop {
-            let children =
-                [2 * place + 1, 2 * place + 2].into_iter().filter(|child| *child < self.timers.len());
-            let Some(least) = children.min_by_key(|child| self.due(*child)) else { return };
-            if self.due(place) <= self.due(least) {
-                return;
-            }
-            self.swap(place, least);
+            let children = [2 * place + 1, 2 * place + 2].into_iter();
+            let children = children.filter(|child| *child < self.timers.len());
+            let least = children.min_by_key(|child| self.timers[*child].0);
+            let Some(least) = least.filter(|least| self.timers[*least].0 < timer.0) else { break };
+            self.set_place(least, place);
             place = least;
         }
+        self.timers[place] = timer;
+        self.slots[timer.1 as usize].timer = place as u32;
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
-        self.timers.swap(a, b);
-        for place in [a, b] {
-            self.slots[self.timers[place] as usize].timer = place as u32;
-        }
+    /// Moves a timer to another place of the heap.
+    fn set_place(&mut self, from: usize, to: usize) {
+        self.timers[to] = self.timers[from];
+        self.slots[self.timers[to].1 as usize].timer = to as u32;
     }
 
     /// Drops the segments of a flow for which `is_over` holds, from the lowest to the first that
     /// stays.
-    fn drop_lowest(&mut self, flow: (&Key, Way), is_over: impl Fn(&Slot) -> bool) {
+    fn drop_lowest(&mut self, flow: u32, is_over: impl Fn(&Slot) -> bool) {
         let mut next = self.lowest(flow);
         while let Some(at) = next.filter(|at| is_over(&self.slots[*at])) {
             next = self.above(at);
@@ -581,16 +599,16 @@ impl Cache {
         }
     }
 
-    /// Drops the segments of a closed connection.
-    pub(super) fn forget(&mut self, key: &Key) {
-        [Way::FromFirst, Way::FromSecond].into_iter().for_each(|way| self.drop_lowest((key, way), |_| true));
+    /// Drops the segments of a flow.
+    pub(super) fn forget(&mut self, flow: u32) {
+        self.drop_lowest(flow, |_| true);
     }
 
     /// Drops the segments of a former connection between the same ends, because a SYN begins a new
     /// one.
     pub(super) fn forget_former(&mut self, key: &Key, isn: SeqNumber) {
-        for way in [Way::FromFirst, Way::FromSecond] {
-            let mut next = self.lowest((key, way));
+        for flow in self.flows(key) {
+            let mut next = self.lowest(flow);
             while let Some(at) = next {
                 next = self.above(at);
                 let slot = &self.slots[at];
@@ -614,14 +632,14 @@ impl Cache {
 
     /// Whether a connection has a locked segment.
     pub(super) fn locks(&self, key: &Key) -> bool {
-        [Way::FromFirst, Way::FromSecond].into_iter().any(|way| {
-            let mut all = core::iter::successors(self.lowest((key, way)), |at| self.above(*at));
+        self.flows(key).into_iter().any(|flow| {
+            let mut all = core::iter::successors(self.lowest(flow), |at| self.above(*at));
             all.any(|at| self.slots[at].is_locked())
         })
     }
 
     /// Drops the segments of a flow below `ack`, which the receiver has acknowledged.
-    pub(super) fn acknowledged(&mut self, flow: (&Key, Way), ack: SeqNumber, flight: u32) {
+    pub(super) fn acknowledged(&mut self, flow: u32, ack: SeqNumber, flight: u32) {
         self.drop_lowest(flow, |slot| (0..flight as i32).contains(&ack.distance(slot.end())));
     }
 
@@ -682,7 +700,7 @@ mod tests {
     fn a_segment_is_found_from_the_nearer_end() {
         let mut prng = Prng::new(5);
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let flow = FlowKey { source: address, destination: address };
+        let ends = FlowKey { source: address, destination: address };
         for _ in 0..300 {
             let mut segment = |first: u32| Segment {
                 src_port: 1,
@@ -693,13 +711,12 @@ mod tests {
             };
             // Numbers wrap.
             let first = u32::MAX - 30;
-            let (key, way) = Key::of(flow, &segment(first));
-            let mut cache = Cache::new(16);
+            let (key, way) = Key::of(ends, &segment(first));
+            let (mut cache, mut flow) = (Cache::new(16), NONE);
             for _ in 0..12 {
-                cache.put(Place::Empty, (&key, way), Instant::ZERO, segment(first));
+                cache.put(Place::Empty, (&key, way, &mut flow), Instant::ZERO, segment(first));
             }
-            let all: Vec<usize> =
-                core::iter::successors(cache.lowest((&key, way)), |at| cache.above(*at)).collect();
+            let all: Vec<usize> = core::iter::successors(cache.lowest(flow), |at| cache.above(*at)).collect();
             assert!(
                 all.len() == 12 && all.is_sorted_by_key(|at| cache.slot(*at).seq().0.wrapping_sub(first))
             );
@@ -709,7 +726,7 @@ mod tests {
                 let down = all.iter().rev().map(|at| (*at, cache.slot(*at)));
                 let down = down.take_while(|(_, slot)| slot.end().gt(seq));
                 let down = { down }.find(|(_, slot)| slot.seq().le(seq) && end.le(slot.end()));
-                assert_eq!(cache.find((&key, way), &wanted), down.map(|(at, _)| at));
+                assert_eq!(cache.find(flow, &wanted), down.map(|(at, _)| at));
             }
         }
     }

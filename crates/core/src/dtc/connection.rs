@@ -15,22 +15,19 @@ pub(super) struct Connection {
     pub(super) older: u32,
     pub(super) newer: u32,
     pub(super) halves: [Half; 2],
-    /// Whether the responder agreed to SACK, or SACK blocks were seen.
-    pub(super) sack_spoken: bool,
-    /// Whether the node has offered SACK on behalf of this endpoint.
-    pub(super) without_sack: [bool; 2],
+    /// The numbers of the flows in the cache, which may have lost their segments since.
+    pub(super) flows: [u32; 2],
 }
 
 impl Connection {
-    pub(super) fn new(key: Key, now: Instant) -> Self {
+    pub(super) fn new(key: Key, now: Instant, flows: [u32; 2]) -> Self {
         Self {
             key,
             last_seen: now,
             older: NONE,
             newer: NONE,
             halves: [Half::default(), Half::default()],
-            sack_spoken: false,
-            without_sack: [false; 2],
+            flows,
         }
     }
 
@@ -42,6 +39,15 @@ impl Connection {
     #[inline]
     pub(super) fn half_mut(&mut self, way: Way) -> &mut Half {
         &mut self.halves[way as usize]
+    }
+
+    /// Whether the responder agreed to SACK, or SACK blocks were seen.
+    pub(super) fn speaks_sack(&self) -> bool {
+        self.halves[0].has(Half::SACK_SPOKEN)
+    }
+
+    pub(super) fn set_speaks_sack(&mut self, on: bool) {
+        self.halves[0].set(Half::SACK_SPOKEN, on);
     }
 
     /// Whether the last segment is more recent than the least retransmission time-out of an
@@ -153,6 +159,10 @@ impl Half {
     const ACK_KNOWN: u16 = 1 << 9;
     /// The acknowledgement carries ECE.
     const ECHOES: u16 = 1 << 10;
+    /// The node has offered SACK on behalf of the sender of this data.
+    pub(super) const WITHOUT_SACK: u16 = 1 << 11;
+    /// The responder agreed to SACK, or SACK blocks were seen: a flag of the first half for both.
+    const SACK_SPOKEN: u16 = 1 << 12;
 
     #[inline]
     pub(super) const fn has(&self, flag: u16) -> bool {

@@ -39,8 +39,8 @@ impl Node {
         if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
             return if syn || told == Fate::Tell { told } else { self.answer(now, (at, way), segment) };
         }
-        let key = self.table.get(at).key;
-        if let Some(place) = self.cache.find((&key, way), segment) {
+        let flow = self.flow((at, way));
+        if let Some(place) = self.cache.find(flow, segment) {
             if self.cache.slot(place).agrees(segment) {
                 return self.seen_again(now, (at, way), place, (segment, told));
             }
@@ -51,7 +51,7 @@ impl Node {
             return Fate::Pass;
         }
         let draw = if syn { Draw::Always } else { Draw::Word(random) };
-        let place = self.cache.place(&self.config, (&key, way), segment, draw);
+        let place = self.cache.place(&self.config, flow, segment, draw);
         if place == Place::None {
             self.counters.not_cached += 1;
         } else {
@@ -82,8 +82,9 @@ impl Node {
         self.counters.cached += 1;
         self.counters.locked += u64::from(deadline.is_some());
         self.counters.displaced += u64::from(matches!(place, Place::Instead(_)));
-        let key = self.table.get(at).key;
-        let stored = self.cache.put(place, (&key, way), now, segment)?;
+        let connection = self.table.get_mut(at);
+        let flow = &mut connection.flows[way as usize];
+        let stored = self.cache.put(place, (&connection.key, way, flow), now, segment)?;
         if let Some(deadline) = deadline {
             self.lock_until(stored, deadline);
         }
@@ -158,7 +159,7 @@ impl Node {
             return;
         }
         let (key, way) = Key::of(flow, segment);
-        let at = self.table.find_or_blank(key, now);
+        let at = self.find_or_blank(key, now);
         if segment.seq_len() == 0 {
             self.link_reports_ack(now, (at, way.back()), segment, event);
             return;
@@ -168,7 +169,8 @@ impl Node {
             let cancelled = self.table.get_mut(at).half_mut(way).cancel_sample();
             self.counters.rtt_cancelled += u64::from(cancelled);
         }
-        let Some(place) = self.cache.find((&key, way), segment) else {
+        let flow = self.flow((at, way));
+        let Some(place) = self.cache.find(flow, segment) else {
             if event == LinkEvent::TimedOut {
                 self.rescue(now, (at, way), segment);
             }
@@ -192,8 +194,7 @@ impl Node {
         if left || half.is_acked(segment.seq_end()) || !half.fits(segment.seq, self.config.flight) {
             return;
         }
-        let key = self.table.get(at).key;
-        let mut place = self.cache.place(&self.config, (&key, way), segment, Draw::Always);
+        let mut place = self.cache.place(&self.config, self.flow((at, way)), segment, Draw::Always);
         if place == Place::None && custody {
             place = self.cache.unreported();
         }
@@ -238,6 +239,10 @@ impl Node {
                 return;
             }
             let slot = self.cache.slot(place);
+            if let Some(later) = slot.deadline().filter(|later| *later > now) {
+                self.cache.set_timer(place, later);
+                continue;
+            }
             if self.config.timeouts == Timeouts::LowestOfFlow {
                 if !self.cache.is_lowest_locked(place) {
                     self.cache.stop_timer(place);
@@ -291,7 +296,7 @@ impl Node {
         slot.repeated = true;
         slot.sent_at = now;
         let segment = slot.segment.clone();
-        let at = self.table.find_or_blank(key, now);
+        let at = self.find_or_blank(key, now);
         let cancelled = self.table.get_mut(at).half_mut(way).cancel_sample();
         self.counters.rtt_cancelled += u64::from(cancelled);
         self.counters.local_retransmissions += 1;

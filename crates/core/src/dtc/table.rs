@@ -39,7 +39,7 @@ impl Table {
             index,
             stalest: NONE,
             newest: NONE,
-            stateless: Connection::new(Key::NONE, Instant::ZERO),
+            stateless: Connection::new(Key::NONE, Instant::ZERO, [NONE; 2]),
         }
     }
 
@@ -87,13 +87,10 @@ impl Table {
         }
     }
 
-    /// The index of a connection, or of a blank state.
-    #[inline]
-    pub(super) fn find_or_blank(&mut self, key: Key, now: Instant) -> usize {
-        self.find(&key).unwrap_or_else(|| {
-            self.stateless = Connection::new(key, now);
-            Self::STATELESS
-        })
+    /// Sets the state of a connection without a place; returns its index.
+    pub(super) fn set_stateless(&mut self, connection: Connection) -> usize {
+        self.stateless = connection;
+        Self::STATELESS
     }
 
     /// Removes a connection; the last one takes its index.
