@@ -71,7 +71,8 @@ impl PhaseLine {
 pub struct DecisionLine {
     /// Time from the start of the transfer to the decision, in seconds.
     pub at_s: f64,
-    /// Name of the decision: see [`StripingChoice::name`](anabranch_core::set::StripingChoice::name).
+    /// Name of the decision: see
+    /// [`StripingChoice::name`](anabranch_core::set::StripingChoice::name).
     pub decision: &'static str,
     /// Name of the measurement: see
     /// [`StripingReason::name`](anabranch_core::set::StripingReason::name).

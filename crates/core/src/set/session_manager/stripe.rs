@@ -21,7 +21,8 @@ const LATE_PART: u64 = 8;
 /// Time that the chunks of [`super::SenderConfig::spare_chunks`] may take on their path. The delays
 /// that they bridge do not grow with the time of a chunk. On a slow path more chunks only wait
 /// longer: twelve on each of three sessions of a mesh made a latency of 20 s, after which a change
-/// of policy came too late. A lossy path needs them, as the node acknowledges nothing behind a loss.
+/// of policy came too late. A lossy path needs them, as the node acknowledges nothing behind a
+/// loss.
 const SPARE_TIME: Duration = Duration::from_millis(500);
 /// Number of spare chunks on the slowest path.
 const LEAST_SPARE: u64 = 2;
