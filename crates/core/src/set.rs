@@ -53,7 +53,7 @@ pub use receiver::{
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};
 pub use session_manager::{
     Failure, MAX_SESSIONS, Moments, OpenWhen, Outcome, PhaseSpan, Recovery, Reinjection, Sender,
-    SenderConfig, SessionReport, Start, TransferPhase,
+    SenderConfig, SessionReport, Start, StripingChoice, StripingDecision, StripingReason, TransferPhase,
 };
 pub use stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 pub use striping::{CustomStriping, StripingPolicy};

@@ -224,10 +224,19 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         let (push, stopped) = loop {
             let file = file.try_clone().map_err(|error| Error::unreadable(&arguments.file, &error))?;
             let mut push = Push::new(config.clone(), file);
+            let mut told = 0;
             let stopped = loop {
-                tokio::select! {
-                    outcome = push.step() => if outcome.is_some() { break false },
-                    _ = signals.first() => break true,
+                let ended = tokio::select! {
+                    outcome = push.step() => outcome.is_some().then_some(false),
+                    _ = signals.first() => Some(true),
+                };
+                for decision in push.decisions().iter().skip(told) {
+                    let at = decision.at.saturating_since(push.moments().started);
+                    bars.say(&format!("striping, after {:.1} s: {decision}", at.as_secs_f64()));
+                }
+                told = push.decisions().len();
+                if let Some(stopped) = ended {
+                    break stopped;
                 }
                 bars.update(push.sessions(), push.delivered());
             };

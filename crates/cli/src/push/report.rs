@@ -2,7 +2,7 @@
 
 use anabranch_core::set::SessionReport;
 use anabranch_deploy::output::hex;
-use anabranch_deploy::push::report::{Compared, GatewayLine, PhaseLine, Report, state_name};
+use anabranch_deploy::push::report::{Compared, DecisionLine, GatewayLine, PhaseLine, Report, state_name};
 use anabranch_scenario::Scenario;
 use anabranch_sim::apps::set::LegTotals;
 use sha2::{Digest, Sha256};
@@ -26,6 +26,11 @@ pub(super) fn of_simulated(push: &Push, scenario: &Scenario, file: &[u8], compar
         latency_s: figures.latency.map(|d| d.as_secs_f64()),
         establishment_s: figures.establishment.map(|d| d.as_secs_f64()),
         phases: push.sender().moments().map(PhaseLine::of).unwrap_or_default(),
+        decisions: push
+            .sender()
+            .started
+            .map(|started| DecisionLine::of(started, push.sender().decisions()))
+            .unwrap_or_default(),
         goodput_bit_per_s: figures.goodput(),
         gateways: sessions.iter().map(|s| gateway_line(push, scenario, s)).collect(),
         compare,

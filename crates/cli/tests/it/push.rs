@@ -127,6 +127,7 @@ fn the_json_has_the_documented_fields() {
         "latency_s",
         "establishment_s",
         "phases",
+        "decisions",
         "goodput_bit_per_s",
         "gateways",
         "compare",

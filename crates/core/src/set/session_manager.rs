@@ -6,6 +6,7 @@ mod adaptive;
 mod config;
 mod congestion;
 mod control;
+mod decision;
 mod farewell;
 mod moments;
 mod recovery;
@@ -25,6 +26,7 @@ use self::adaptive::Adaptive;
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, Copy, ack_end};
+pub use self::decision::{StripingChoice, StripingDecision, StripingReason};
 use self::farewell::{Farewell, Held};
 pub use self::moments::{Moments, PhaseSpan, TransferPhase};
 use self::turns::Turns;
@@ -186,6 +188,8 @@ pub struct Sender {
     unused: Vec<u8>,
     /// Whether any session has been open.
     opened: bool,
+    /// Number of sessions that have opened, and of those lost after that.
+    generation: u64,
     /// Bytes that are not assigned to a session, or were taken back from one.
     unassigned: RangeSet,
     /// Bytes that the node holds.
@@ -250,6 +254,7 @@ impl Sender {
             numbers: 0,
             unused: Vec::new(),
             opened: false,
+            generation: 0,
             unassigned,
             acknowledged: RangeSet::new(),
             delivered: 0,
@@ -500,6 +505,7 @@ impl Sender {
         }
         match notice {
             Notice::Opened => {
+                self.generation += 1;
                 // Only the first opening counts as progress: a session that opens and is lost
                 // repeatedly must not postpone the stall time-out.
                 if !core::mem::replace(&mut self.opened, true) {
@@ -512,8 +518,9 @@ impl Sender {
             Notice::Refused(reason) => self.fail(Failure::Refused(reason)),
             Notice::Read(ack) => {
                 let turns = &mut self.turns;
-                self.sessions[index]
-                    .handle_received(now, ack.received, |stamp| turns.acknowledged(now, index, stamp));
+                self.sessions[index].handle_received(now, ack.received, |stamp, octets| {
+                    turns.acknowledged(now, index, stamp, octets);
+                });
                 self.acknowledge(now, &ack);
             }
         }
@@ -736,6 +743,7 @@ impl Sender {
         }
         self.take_back(index);
         self.sessions[index].chunks.clear();
+        self.generation += u64::from(self.sessions[index].establishment.is_some());
         let gateway = self.sessions[index].gateway.clone();
         if !self.sessions[index].greeted {
             self.unused.push(self.sessions[index].join.session);

@@ -403,18 +403,19 @@ impl TcpManager {
 
     /// Handles the number of bytes that the node has received on this session. The stream is in
     /// order, so the number identifies the chunks.
-    /// `acknowledged` gets the state of each.
+    /// `acknowledged` gets the state and the length in bytes of each.
     pub(super) fn handle_received(
         &mut self,
         now: Instant,
         received: u64,
-        mut acknowledged: impl FnMut(&Stamp),
+        mut acknowledged: impl FnMut(&Stamp, u64),
     ) {
         // A number out of range is a false report; it only harms the estimate of its own session.
         self.received = received.clamp(self.received, self.written);
         while let Some(chunk) = self.chunks.pop_front_if(|c| c.upto <= self.received) {
-            self.estimate.acknowledged(now, &chunk.stamp, chunk.end - chunk.start);
-            acknowledged(&chunk.stamp);
+            let octets = chunk.end - chunk.start;
+            self.estimate.acknowledged(now, &chunk.stamp, octets);
+            acknowledged(&chunk.stamp, octets);
         }
     }
 }

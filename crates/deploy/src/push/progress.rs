@@ -41,10 +41,13 @@ impl Bars {
         Self(Look::Lines { total, tenth: Cell::new(0) })
     }
 
-    /// Shows a line before the transfer begins.
+    /// Shows a line above the bars.
     pub fn say(&self, line: &str) {
-        if !matches!(self.0, Look::None) {
-            say!("{line}");
+        match &self.0 {
+            Look::None => {}
+            Look::Lines { .. } => say!("{line}"),
+            #[cfg(feature = "bars")]
+            Look::Terminal(bars) => bars.aside(|| say!("{line}")),
         }
     }
 
@@ -107,6 +110,11 @@ mod terminal {
                 });
                 bars[index].1.set_position(session.delivered);
             }
+        }
+
+        /// Writes to standard error while no bar is shown.
+        pub(super) fn aside(&self, write: impl FnOnce()) {
+            self.all.suspend(write);
         }
 
         pub(super) fn finish(&self) {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Moments, PhaseSpan, SetAckStatus, StreamClose};
+use anabranch_core::set::{Moments, PhaseSpan, SetAckStatus, StreamClose, StripingDecision};
+use anabranch_core::time::Instant;
 use anabranch_net::set as net;
 use serde::Serialize;
 
@@ -33,6 +34,8 @@ pub struct Report {
     /// The phases that have ended, without gaps. `latency_s` of a simulated push ends at the node,
     /// and the last phase at the sender, an acknowledgement later.
     pub phases: Vec<PhaseLine>,
+    /// What adaptive striping has decided, first to last; empty with other policies.
+    pub decisions: Vec<DecisionLine>,
     /// Delivered bytes of this push divided by the latency, in bit/s.
     pub goodput_bit_per_s: Option<f64>,
     /// One entry per gateway.
@@ -60,6 +63,40 @@ impl PhaseLine {
             Self { name: span.phase.name(), start_s, end_s }
         };
         moments.phases().map(line).collect()
+    }
+}
+
+/// A decision of adaptive striping.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DecisionLine {
+    /// Time from the start of the transfer to the decision, in seconds.
+    pub at_s: f64,
+    /// Name of the decision: see
+    /// [`StripingChoice::name`](anabranch_core::set::StripingChoice::name).
+    pub decision: &'static str,
+    /// Name of the measurement: see
+    /// [`StripingReason::name`](anabranch_core::set::StripingReason::name).
+    pub reason: &'static str,
+    /// The measured value.
+    pub measured: f64,
+    /// The limit to which the value was compared.
+    pub limit: f64,
+    /// Unit of both.
+    pub unit: &'static str,
+}
+
+impl DecisionLine {
+    /// The decisions of a transfer that started at this time.
+    pub fn of(started: Instant, decisions: &[StripingDecision]) -> Vec<Self> {
+        let line = |d: &StripingDecision| Self {
+            at_s: d.at.saturating_since(started).as_secs_f64(),
+            decision: d.choice.name(),
+            reason: d.reason.name(),
+            measured: d.measured,
+            limit: d.limit,
+            unit: d.reason.unit(),
+        };
+        decisions.iter().map(line).collect()
     }
 }
 
@@ -116,6 +153,7 @@ impl Report {
             latency_s,
             establishment_s: push.establishment().map(|d| d.as_secs_f64()),
             phases: PhaseLine::of(push.moments()),
+            decisions: DecisionLine::of(push.moments().started, push.decisions()),
             goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| carried as f64 * 8.0 / s),
             gateways: gateways.collect(),
             compare: Vec::new(),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_core::set::{
-    File, Moments, Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId,
+    File, Moments, Outcome, Sender, SenderConfig, SessionReport, StreamId, StripingDecision, TransferId,
 };
 use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::SenderKeys;
@@ -185,6 +185,11 @@ impl Push {
     /// The moments of the transfer, of which reports make phases.
     pub fn moments(&self) -> &Moments {
         self.driver.machine.moments()
+    }
+
+    /// What adaptive striping has decided so far: see [`Sender::decisions`].
+    pub fn decisions(&self) -> &[StripingDecision] {
+        self.driver.machine.decisions()
     }
 
     fn since_start(&self, moment: Option<Instant>) -> Option<Duration> {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_scenario::Source;
+use anabranch_scenario::{Plan, Source};
+use anabranch_sim::trace::TextTrace;
 
 const MESH: &str = include_str!("../../../../scenarios/rivals/mesh.toml");
 
@@ -43,6 +44,35 @@ fn adaptive_striping_finds_turns() {
     assert!(adaptive.0 < 0.85 * predictive.0, "{adaptive:?} in place of {predictive:?}");
 }
 
+/// Lines of the trace about striping, of a run with this setting.
+fn decisions(scenario: Source, setting: &str) -> Vec<String> {
+    let scenario = scenario.set("transfer.*.set.striping=adaptive").set(setting);
+    let scenario = scenario.scenario().expect("a scenario");
+    let Plan { builder, .. } = scenario.plan(1, 0, &BTreeMap::new()).expect("nothing is drawn");
+    let mut sim = builder.build();
+    sim.observe(TextTrace::new(Vec::new()));
+    sim.run_until(scenario.stop);
+    let trace = sim.take_observer::<TextTrace<Vec<u8>>>().expect("it was given");
+    let trace = String::from_utf8(trace.finish().expect("memory takes it")).expect("text");
+    let said = trace.lines().filter_map(|line| line.split_once("striping: "));
+    said.map(|(_, text)| text.to_owned()).collect()
+}
+
+#[test]
+fn observers_see_what_adaptive_striping_decides() {
+    let mesh = decisions(Source::new("mesh.toml", MESH), "transfer.image.bytes=1 MB");
+    let begins = mesh.iter().position(|said| said.starts_with("a trial of turns begins: rate of the file "));
+    let after = begins.and_then(|index| mesh.get(index + 1));
+    let goes_on = after.is_some_and(|said| said.starts_with("turns go on: rate of a chunk alone "));
+    assert!(goes_on, "{mesh:?}");
+    let fast = decisions(
+        Source::new("three.toml", include_str!("../../../../scenarios/three-gateways.toml")),
+        "transfer.*.bytes=400 kB",
+    );
+    assert!(fast.iter().all(|said| said.starts_with("turns are not tried: ")), "{fast:?}");
+    assert!(fast[0].starts_with("turns are not tried: rate of the file "), "{fast:?}");
+}
+
 /// The session of the gateway that has failed is called again and again.
 #[test]
 fn a_gateway_that_fails_holds_up_no_turns() {
@@ -67,14 +97,19 @@ fn a_gateway_that_fails_does_not_condemn_turns() {
                 .set(event)
                 .scenario()
                 .expect("a scenario");
-            let latency = |run| {
+            [0, 1, 2].map(|run| {
                 let metrics = scenario.run(1, run, &BTreeMap::new()).expect("nothing is drawn").1;
-                metrics["transfer.image.latency_s"].value.expect("delivered")
-            };
-            latency(0) + latency(1) + latency(2)
+                let latency = metrics["transfer.image.latency_s"].value.expect("delivered");
+                (latency, metrics.get("transfer.image.trials").and_then(|metric| metric.value))
+            })
         });
-        took.iter().sum::<f64>() / 9.0
+        let runs = took.as_flattened();
+        let trials: Vec<Option<f64>> = runs.iter().map(|(_, trials)| *trials).collect();
+        (runs.iter().map(|(latency, _)| latency).sum::<f64>() / runs.len() as f64, trials)
     };
-    let (predictive, adaptive) = (mean("predictive"), mean("adaptive"));
+    let ((predictive, none), (adaptive, trials)) = (mean("predictive"), mean("adaptive"));
+    assert_eq!(none, [None; 9]);
+    // Without a trial nothing was tested.
+    assert!(trials.iter().flatten().filter(|n| **n > 0.0).count() > 5, "{trials:?}");
     assert!(adaptive < 1.1 * predictive, "{adaptive} s in place of {predictive} s");
 }

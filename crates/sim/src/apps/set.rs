@@ -6,7 +6,7 @@ mod driver;
 
 use anabranch_core::set::{
     Moments, Outcome, Plan, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig,
-    SessionReport, TransferId,
+    SessionReport, StripingDecision, TransferId,
 };
 use anabranch_core::tcp::Config;
 use anabranch_core::time::Instant;
@@ -50,6 +50,8 @@ pub struct SetSenderConfig {
 pub struct SetSender {
     config: SetSenderConfig,
     driver: Option<Driver<Sender>>,
+    /// Number of decisions of adaptive striping that observers have seen.
+    told: usize,
     /// Time of the request.
     pub started: Option<Instant>,
     /// Time at which the connection that carries the data was open: the first session, or for the
@@ -62,7 +64,7 @@ pub struct SetSender {
 impl SetSender {
     /// A sender that begins when it is started.
     pub fn new(config: SetSenderConfig) -> Self {
-        Self { config, driver: None, started: None, established: None, finished: None }
+        Self { config, driver: None, told: 0, started: None, established: None, finished: None }
     }
 
     /// Outcome of the transfer, once it is over.
@@ -87,6 +89,11 @@ impl SetSender {
         self.driver.as_ref().map(|d| d.machine.moments())
     }
 
+    /// What adaptive striping has decided so far: see [`Sender::decisions`].
+    pub fn decisions(&self) -> &[StripingDecision] {
+        self.driver.as_ref().map_or(&[], |d| d.machine.decisions())
+    }
+
     /// TCP retransmissions of this node for the transfer.
     pub fn retransmissions(&self) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.totals_of_dialled().retransmissions)
@@ -99,6 +106,10 @@ impl SetSender {
     }
 
     fn after(&mut self, ctx: &mut Ctx<'_>) {
+        for decision in self.decisions().iter().skip(self.told) {
+            ctx.trace(format_args!("striping: {decision}"));
+        }
+        self.told = self.decisions().len();
         if self.established.is_none() && self.driver.as_ref().is_some_and(|d| d.machine.is_established()) {
             self.established = Some(ctx.now());
         }

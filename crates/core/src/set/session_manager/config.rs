@@ -75,6 +75,7 @@ pub struct SenderConfig {
     pub striping: StripingPolicy,
     /// Number of chunks that a session may have in flight beyond the estimated capacity of its
     /// path. They bridge short delays of a busy machine's clock or of batched acknowledgements.
+    /// On a slow path they are at most what it carries in 500 ms, but not less than two.
     pub spare_chunks: u64,
     /// What an idle session does about a chunk that holds up others.
     pub reinjection: Reinjection,

@@ -3,9 +3,10 @@
 use anabranch_wire::set::Plan;
 
 use super::{OpenWhen, Sender, Start, turns};
+use crate::set::path::octets_in;
 use crate::set::striping::{self, FileView, PathView, SMALLEST_CHUNK, StripingPolicy};
 use crate::set::tcp_manager::{Chunk, State, TcpManager};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Upper bound of the data header in bytes, in either layout.
 const HEADER: u64 = 24;
@@ -17,6 +18,14 @@ const PROBE_CHUNKS: u64 = 4;
 /// flight beyond the needs of its path, if it is the only selected one; each further session
 /// divides it by four.
 const LATE_PART: u64 = 8;
+/// Time that the chunks of [`super::SenderConfig::spare_chunks`] may take on their path. The delays
+/// that they bridge do not grow with the time of a chunk. On a slow path more chunks only wait
+/// longer: twelve on each of three sessions of a mesh made a latency of 20 s, after which a change
+/// of policy came too late. A lossy path needs them, as the node acknowledges nothing behind a
+/// loss.
+const SPARE_TIME: Duration = Duration::from_millis(500);
+/// Number of spare chunks on the slowest path.
+const LEAST_SPARE: u64 = 2;
 /// Round trips of data that a leading session may have in flight until the others have proved
 /// slower. Before that any session may seem to lead, and data in flight on a slow one blocks all
 /// others.
@@ -240,8 +249,10 @@ impl Reach {
 fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_chunks: u64) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), fastest) {
-        (Some(_), _) => {
-            let enough = session.estimate.enough(plenty.is_some(), spare_chunks * chunk);
+        (Some(rate), _) => {
+            let least = spare_chunks.min(LEAST_SPARE);
+            let spare = (octets_in(rate, SPARE_TIME) / chunk.max(1)).clamp(least, spare_chunks);
+            let enough = session.estimate.enough(plenty.is_some(), spare * chunk);
             enough.max(plenty.unwrap_or(0))
         }
         (None, true) => FIRST_CHUNKS * chunk,

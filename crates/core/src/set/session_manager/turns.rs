@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use super::Sender;
-use crate::set::path::Stamp;
+use crate::set::path::{Stamp, rate_of};
 use crate::set::tcp_manager::{State, TcpManager};
 use crate::time::{Duration, Instant};
 
@@ -50,6 +50,11 @@ pub(super) struct Turns {
     /// Shortest latency of a chunk of each session; a session without one is not there, or has
     /// [`Duration::MAX`].
     shortest: Vec<Duration>,
+    /// Highest rate of a chunk from its writing to its acknowledgement, in bytes per second.
+    fastest: u64,
+    /// Length of the longest chunk in bytes, and the sessions that have delivered such a one, as a
+    /// bit set; sessions from the 64th on share the last bit.
+    longest: (u64, u64),
     /// The interval at which the last late chunk was sent.
     failed: Duration,
     /// Number of chunks in time since then.
@@ -71,6 +76,8 @@ impl Turns {
             last: None,
             interval: None,
             shortest: Vec::new(),
+            fastest: 0,
+            longest: (0, 0),
             failed: Duration::ZERO,
             in_time: 0,
             judged: now,
@@ -80,12 +87,19 @@ impl Turns {
         }
     }
 
-    /// Records the acknowledgement of a chunk of a session.
-    pub(super) fn acknowledged(&mut self, now: Instant, session: usize, stamp: &Stamp) {
+    /// Records the acknowledgement of a chunk of `octets` bytes of a session.
+    pub(super) fn acknowledged(&mut self, now: Instant, session: usize, stamp: &Stamp, octets: u64) {
         if stamp.written < self.began {
             return;
         }
         let latency = now.saturating_since(stamp.written);
+        self.fastest = self.fastest.max(rate_of(octets, latency));
+        if octets > self.longest.0 {
+            self.longest = (octets, 0);
+        }
+        if octets == self.longest.0 {
+            self.longest.1 |= 1 << session.min(63);
+        }
         if self.shortest.len() <= session {
             self.shortest.resize(session + 1, Duration::MAX);
         }
@@ -113,10 +127,12 @@ impl Turns {
         self.shortest.iter().copied().min().unwrap_or(Duration::MAX)
     }
 
-    /// Shortest latency of a chunk, and the number of sessions that have delivered one. The first
-    /// chunk was alone, and each of the next began when the one before had arrived.
-    pub(super) fn alone(&self) -> (Duration, usize) {
-        (self.least(), self.shortest.iter().filter(|shortest| **shortest < Duration::MAX).count())
+    /// Highest rate of a chunk in bytes per second, and the number of sessions that have delivered
+    /// one of the longest: a piece of a chunk that another session has lost may be short, and its
+    /// rate is then lower than the path's. The first chunk was alone, and each of the next began
+    /// when the one before had arrived.
+    pub(super) fn alone(&self) -> (u64, usize) {
+        (self.fastest, self.longest.1.count_ones() as usize)
     }
 
     /// Whether an acknowledgement of a chunk of this session at `now` is too late. Without an
@@ -220,35 +236,51 @@ mod tests {
     #[test]
     fn the_interval_shrinks_until_a_chunk_is_late_and_stays_above_what_failed() {
         let mut turns = Turns::new(at(0), 0);
-        turns.acknowledged(at(300), 0, &chunk(0));
+        turns.acknowledged(at(300), 0, &chunk(0), CHUNK);
         for i in 0..10 {
-            turns.acknowledged(at(600 + i * 300), 0, &chunk(300 + i * 300));
+            turns.acknowledged(at(600 + i * 300), 0, &chunk(300 + i * 300), CHUNK);
         }
         assert!((210..225).contains(&interval(&turns)), "{}", interval(&turns));
         let failed = interval(&turns);
         turns.settle = false;
-        turns.acknowledged(at(5000), 0, &chunk(4500));
+        turns.acknowledged(at(5000), 0, &chunk(4500), CHUNK);
         assert!(turns.settle);
         assert_eq!(interval(&turns), failed * 115 / 100);
         // Another chunk of the same time says nothing new.
-        turns.acknowledged(at(5001), 0, &chunk(4400));
+        turns.acknowledged(at(5001), 0, &chunk(4400), CHUNK);
         assert_eq!(interval(&turns), failed * 115 / 100);
         for i in 0..u64::from(PATIENCE) {
-            turns.acknowledged(at(6300 + i), 0, &chunk(6000 + i));
+            turns.acknowledged(at(6300 + i), 0, &chunk(6000 + i), CHUNK);
         }
         assert!(interval(&turns).abs_diff(failed * 105 / 100) <= 1, "{}", interval(&turns));
         for i in 0..50 {
-            turns.acknowledged(at(7300 + i), 0, &chunk(7000 + i));
+            turns.acknowledged(at(7300 + i), 0, &chunk(7000 + i), CHUNK);
         }
         assert!(interval(&turns) < failed);
+    }
+
+    /// A short chunk takes less time than a whole one, but is no faster, and no verdict by itself.
+    #[test]
+    fn a_chunk_alone_counts_by_its_bytes() {
+        let mut turns = Turns::new(at(0), 0);
+        assert_eq!(turns.alone(), (0, 0));
+        turns.acknowledged(at(100), 0, &chunk(0), CHUNK / 10);
+        assert_eq!(turns.alone(), (CHUNK, 1));
+        turns.acknowledged(at(700), 1, &chunk(200), CHUNK);
+        assert_eq!(turns.alone(), (2 * CHUNK, 1), "the short one has been a test");
+        turns.acknowledged(at(800), 2, &chunk(700), CHUNK / 10);
+        turns.acknowledged(at(1_300), 1, &chunk(800), CHUNK);
+        assert_eq!(turns.alone(), (2 * CHUNK, 1));
+        turns.acknowledged(at(1_700), 0, &chunk(1_300), CHUNK);
+        assert_eq!(turns.alone(), (CHUNK * 10 / 4, 2));
     }
 
     #[test]
     fn the_interval_is_at_most_the_shortest_latency() {
         let mut turns = Turns::new(at(0), 0);
-        turns.acknowledged(at(300), 0, &chunk(0));
+        turns.acknowledged(at(300), 0, &chunk(0), CHUNK);
         for i in 1..20 {
-            turns.acknowledged(at(i * 1000 + 500), 0, &chunk(i * 1000));
+            turns.acknowledged(at(i * 1000 + 500), 0, &chunk(i * 1000), CHUNK);
         }
         // It has grown until 500 ms are no longer late.
         assert!((300..=330).contains(&interval(&turns)), "{}", interval(&turns));
@@ -261,14 +293,14 @@ mod tests {
         let mut turns = Turns::new(at(0), 0);
         turns.settle = false;
         for i in 0..20 {
-            turns.acknowledged(at(i * 1000 + 30), 0, &chunk(i * 1000));
-            turns.acknowledged(at(i * 1000 + 300), 1, &chunk(i * 1000));
+            turns.acknowledged(at(i * 1000 + 30), 0, &chunk(i * 1000), CHUNK);
+            turns.acknowledged(at(i * 1000 + 300), 1, &chunk(i * 1000), CHUNK);
         }
         assert!(!turns.settle);
         assert!(interval(&turns) < 30, "{}", interval(&turns));
         for i in 20..80 {
             turns.settle = false;
-            turns.acknowledged(at(i * 1000 + 400), 0, &chunk(i * 1000));
+            turns.acknowledged(at(i * 1000 + 400), 0, &chunk(i * 1000), CHUNK);
         }
         assert!(!turns.settle);
     }

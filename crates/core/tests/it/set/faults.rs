@@ -232,8 +232,9 @@ fn a_transfer_that_is_cancelled_before_its_sessions_resets_what_it_opened() {
 #[test]
 fn adaptive_striping_loses_little_to_gateways_that_fail() {
     let mut ratios = Vec::new();
+    let mut trials = 0;
     for seed in 0..30 {
-        let took = |striping| {
+        let mut took = |striping| {
             let mut random = Random(seed);
             let n = 2 + random.next(3) as usize;
             let base = 1_000 + random.next(2_000);
@@ -248,6 +249,8 @@ fn adaptive_striping_loses_little_to_gateways_that_fail() {
             }
             world.run(Duration::from_secs(20_000));
             assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {striping:?}");
+            let is_trial = |d: &&StripingDecision| d.choice == StripingChoice::Trial;
+            trials += world.sender.decisions().iter().filter(is_trial).count();
             world.completed.expect("complete").as_secs_f64()
         };
         let predictive = took(StripingPolicy::Predictive);
@@ -256,6 +259,8 @@ fn adaptive_striping_loses_little_to_gateways_that_fail() {
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     assert!(ratios[15].0 < 1.01, "{ratios:?}");
     assert!(ratios[29].0 < 1.2, "{ratios:?}");
+    // Without a trial nothing was tested.
+    assert!(trials > 3, "{trials} trials");
 }
 
 /// The node pauses while the rate is measured for the first time: the network is as fast as before.

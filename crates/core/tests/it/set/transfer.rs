@@ -44,6 +44,26 @@ fn adaptive_striping_leaves_paths_of_their_own_alone() {
     }
 }
 
+/// What bridges the delays of a busy machine makes no queue of seconds on a slow path.
+#[test]
+fn spare_chunks_take_little_time() {
+    for (rate, is_slow) in [(1_250, true), (5_000, true), (60_000, false)] {
+        let latency = |spare_chunks| {
+            let config = SenderConfig { spare_chunks, ..SenderConfig::default() };
+            let mut world = World::new(
+                &[path(rate, 25); 3],
+                file(100 * rate as usize),
+                config,
+                ReceiverConfig::default(),
+            );
+            world.run(Duration::from_secs(20));
+            assert_eq!(world.sender.outcome(), None);
+            world.sender.sessions().filter_map(|s| s.latency).max().expect("measured")
+        };
+        assert_eq!(latency(12) == latency(2), is_slow, "{rate} B/s: {} and {}", latency(12), latency(2));
+    }
+}
+
 #[test]
 fn any_size_arrives_through_any_number_of_gateways() {
     for length in [0, 1, 80, 1439, 1440, 5000, 129_000] {

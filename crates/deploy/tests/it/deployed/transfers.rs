@@ -11,9 +11,10 @@ use serde_json::Value;
 use crate::deployed::world::*;
 
 /// Keys of the JSON report of a push, sorted.
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "bytes",
     "compare",
+    "decisions",
     "delivered_bytes",
     "delivered_sha256",
     "establishment_s",
@@ -45,11 +46,38 @@ fn a_file_goes_through_three_gateways_into_a_file() {
     // The test of the simulated push has the same lists.
     assert_eq!(keys(&report), FIELDS);
     assert_eq!(keys(&report["gateways"][0]), ["bytes", "name", "retransmissions", "srtt_s", "state"]);
+    assert_eq!(report["decisions"], Value::Array(Vec::new()));
 
     let (code, said) = node.ended();
     assert_eq!(code, Some(0), "--once has ended it");
     let received: Value = serde_json::from_str(&said).expect("one JSON object");
     assert_eq!((&received["bytes"], &received["sha256"]), (&report["bytes"], &report["sha256"]));
+}
+
+/// Over the loopback device, which is no network for turns.
+#[test]
+fn a_push_says_why_turns_are_not_tried() {
+    let folder = folder(300_000);
+    let gateways = [gateway(folder.path()), gateway(folder.path())];
+    let table = gateways.each_ref().map(Daemon::known).join(",");
+    let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--gateways", &table];
+    let node = start(folder.path(), &out);
+    // Slow enough for both sessions to be open.
+    let to = ["file", "--to", &node.address, "--striping", "adaptive", "--json", "--rate", "2 Mbit/s"];
+    let run = push(folder.path(), &to);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+    let decisions = report["decisions"].as_array().expect("a list");
+    let is_too_fast = |d: &&Value| d["decision"] == "excluded" && d["reason"] == "file_rate";
+    let decision = decisions.iter().find(is_too_fast).unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(keys(decision), ["at_s", "decision", "limit", "measured", "reason", "unit"]);
+    assert_eq!((&decision["limit"], &decision["unit"]), (&60_000.0.into(), &"bit/s".into()));
+    assert!(decision["measured"].as_f64() > Some(60_000.0), "{decision}");
+    let at = decision["at_s"].as_f64().expect("a time");
+    assert!(at > 0.0 && Some(at) <= report["latency_s"].as_f64(), "{report}");
+    let said =
+        text(&run.stderr).lines().filter(|line| line.contains("turns are not tried: rate of the file "));
+    assert_eq!(said.count(), 1, "{}", text(&run.stderr));
 }
 
 #[test]
