@@ -542,8 +542,8 @@ impl Cache {
         self.settle(place, timer);
     }
 
-    /// Sets the timer of a segment, probably to a later time. The heap learns a later time only when
-    /// the earlier one has come, since each acknowledgement postpones a timer.
+    /// Sets the timer of a segment, probably to a later time. The heap learns a later time only
+    /// when the earlier one has come, since each acknowledgement postpones a timer.
     pub(super) fn postpone(&mut self, at: usize, deadline: Instant) {
         let slot = &mut self.slots[at];
         match self.timers.get(slot.timer as usize) {
