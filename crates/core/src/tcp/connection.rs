@@ -369,7 +369,7 @@ impl Connection {
 
     /// Limits the queueing delay that the data of this connection causes on its path, so that other
     /// traffic of the host finds a short queue; `None` ends the limit. No effect in slow start,
-    /// before the rate of the path is known.
+    /// with BBR, and on paths with a round trip of more than twelve times `delay`.
     ///
     /// At most what the path delivers in its shortest round-trip time and `delay` is in flight, and
     /// at least four segments. Every ten seconds half of that, for two round trips, measures the

@@ -51,6 +51,7 @@ pub struct Arguments {
     /// messages there; 0 is unlimited.
     ///
     /// Otherwise the transfer fills the queue of the slowest link, and a request waits behind it.
+    /// No effect with BBR, and on interfaces with a round trip of more than twelve times this.
     #[arg(long, value_name = "DURATION", default_value = "10 ms")]
     queue_delay: Span,
     /// Serve SOCKS version 5 at this address (default port 1080).

@@ -39,7 +39,7 @@ impl AckDelay {
         }
         self.bytes = self.bytes.saturating_add(len);
         let enough = rmss.saturating_mul(u32::from(segments.max(1)));
-        let remains = self.remainder && self.bytes > self.largest;
+        let remains = self.remainder && self.bytes > self.largest.max(LEAST_SEGMENT);
         if self.segments >= segments.max(1) || self.bytes >= enough || remains {
             self.in_order();
         } else if self.waiting.is_none() {
@@ -86,5 +86,7 @@ impl AckDelay {
     }
 }
 
+/// Payload of the smallest full segment, as long as no larger one was seen (RFC 9293, 3.7.1).
+const LEAST_SEGMENT: u32 = 536;
 /// Upper bound of pending acknowledgements: more give the sender no information.
 const MAX_DUE: u32 = 64;

@@ -230,8 +230,7 @@ impl Sender {
         self.counts.bytes_acked += u64::from(octets);
         let acked = a.ack.distance(self.una) as u32;
         self.una = a.ack;
-        let repairs = self.phase != Phase::Open;
-        self.delivery.moved(now, self.una, self.max, self.counts.bytes_acked, repairs);
+        self.delivery.moved(now, self.una, self.max, self.counts.bytes_acked);
         self.flight.acknowledge(self.una);
         if self.short.is_some() {
             self.follow_queue(now, acked);

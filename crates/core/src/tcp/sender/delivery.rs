@@ -11,17 +11,13 @@ pub(super) struct Delivery {
     /// The round trip ends when this is acknowledged: the end of the data sent at its start.
     end: SeqNumber,
     rate: Option<u64>,
-    /// Whether no loss was repaired in this round trip.
-    steady: bool,
-    steady_rate: Option<u64>,
 }
 
 impl Delivery {
     /// Handles a move of SND.UNA to `una`. `max` is the end of the sent data, `acked` the total of
-    /// acknowledged bytes; `repairs` if a loss is being repaired.
+    /// acknowledged bytes.
     #[inline]
-    pub(super) fn moved(&mut self, now: Instant, una: SeqNumber, max: SeqNumber, acked: u64, repairs: bool) {
-        self.steady &= !repairs;
+    pub(super) fn moved(&mut self, now: Instant, una: SeqNumber, max: SeqNumber, acked: u64) {
         if let Some((at, before)) = self.began {
             if una.lt(self.end) {
                 return;
@@ -29,11 +25,7 @@ impl Delivery {
             let nanos = u128::from(now.saturating_since(at).as_nanos());
             let octets = u128::from(acked - before) * 1_000_000_000;
             self.rate = octets.checked_div(nanos).and_then(|rate| u64::try_from(rate).ok()).or(self.rate);
-            if self.steady {
-                self.steady_rate = self.rate;
-            }
         }
-        self.steady = !repairs;
         // Idle time does not measure the path.
         self.began = (una != max).then_some((now, acked));
         self.end = max;
@@ -42,12 +34,6 @@ impl Delivery {
     /// The rate in bytes per second.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
-    }
-
-    /// As [`Delivery::rate`], of the last round trip in which no loss was repaired. At the end of a
-    /// repair, data is acknowledged that has arrived long before.
-    pub(super) fn steady_rate(&self) -> Option<u64> {
-        self.steady_rate
     }
 }
 
@@ -61,23 +47,17 @@ mod tests {
         let mut delivery = Delivery::default();
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let seq = SeqNumber;
-        delivery.moved(at(100), seq(1_000), seq(5_000), 1_000, false);
-        delivery.moved(at(150), seq(3_000), seq(7_000), 3_000, false);
+        delivery.moved(at(100), seq(1_000), seq(5_000), 1_000);
+        delivery.moved(at(150), seq(3_000), seq(7_000), 3_000);
         assert_eq!(delivery.rate(), None);
-        delivery.moved(at(200), seq(5_000), seq(9_000), 5_000, false);
+        delivery.moved(at(200), seq(5_000), seq(9_000), 5_000);
         assert_eq!(delivery.rate(), Some(40_000));
         // All data is acknowledged; after ten seconds the measurement starts again.
-        delivery.moved(at(300), seq(9_000), seq(9_000), 9_000, false);
+        delivery.moved(at(300), seq(9_000), seq(9_000), 9_000);
         assert_eq!(delivery.rate(), Some(40_000));
-        delivery.moved(at(10_000), seq(10_000), seq(12_000), 10_000, false);
+        delivery.moved(at(10_000), seq(10_000), seq(12_000), 10_000);
         assert_eq!(delivery.rate(), Some(40_000));
-        delivery.moved(at(10_100), seq(12_000), seq(14_000), 12_000, false);
+        delivery.moved(at(10_100), seq(12_000), seq(14_000), 12_000);
         assert_eq!(delivery.rate(), Some(20_000));
-        assert_eq!(delivery.steady_rate(), delivery.rate());
-        // What is acknowledged at the end of a repair has arrived before.
-        delivery.moved(at(10_200), seq(14_001), seq(16_000), 14_001, true);
-        delivery.moved(at(10_201), seq(16_001), seq(18_000), 16_001, false);
-        assert_eq!(delivery.steady_rate(), Some(20_000));
-        assert!(delivery.rate() > Some(1_000_000));
     }
 }

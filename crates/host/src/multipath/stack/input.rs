@@ -41,7 +41,7 @@ impl Stack {
             segment.payload = Bytes::copy_from_slice(&octets[len..]);
         }
         let len = segment.payload.len();
-        if self.paths.get_mut(&path).is_some_and(|path| path.received(now, len)) {
+        if self.paths.get_mut(&path).is_some_and(|path| path.received(now, header.src, len)) {
             self.join_again(path);
         }
         let tuple = Tuple {

@@ -75,6 +75,8 @@ pub(super) struct Path {
     rate: Option<u64>,
     /// Whether a subflow has had a time-out since a packet last arrived.
     silent: bool,
+    /// The only host about which that says something.
+    silent_to: Option<IpAddr>,
     pub(super) messages: Messages,
     total: PathReport,
 }
@@ -95,8 +97,8 @@ impl Path {
     }
 
     /// Counts a packet. Returns whether the path was mute.
-    pub(super) fn received(&mut self, now: Instant, payload: usize) -> bool {
-        let was_mute = self.is_mute(now);
+    pub(super) fn received(&mut self, now: Instant, remote: IpAddr, payload: usize) -> bool {
+        let was_mute = self.is_mute(now, remote);
         self.silent = false;
         self.total.packets_received += 1;
         self.total.bytes_received += payload as u64;
@@ -118,25 +120,32 @@ impl Path {
 
     /// The order in which paths to an address are tried: those that are not mute, regular before
     /// backup, working before silent, a longer prefix before a shorter one, the one that delivers a
-    /// first flight earlier, and the route's metric. `None` if the path does not
-    /// lead there.
+    /// first flight earlier, and the route's metric. `None` if the path does not lead there.
     fn rank(&self, now: Instant, remote: IpAddr) -> Option<impl Ord + use<>> {
         let (length, metric) = self.covers(remote)?;
-        let (mute, backup) = (self.is_mute(now), self.config.backup);
-        Some((mute, backup, self.silent, length, self.first_flight(), metric))
+        let (mute, silent) = (self.is_mute(now, remote), self.is_silent(remote));
+        Some((mute, self.config.backup, silent, length, self.first_flight(), metric))
     }
 
     /// Whether the path has been silent for so long that a connection may begin on a backup
     /// instead (RFC 8684 section 3.3.8: if no other path works). It may be expensive, and one
     /// time-out may be a false alarm.
-    fn is_mute(&self, now: Instant) -> bool {
-        self.silent && self.mute_at <= now
+    fn is_mute(&self, now: Instant, remote: IpAddr) -> bool {
+        self.is_silent(remote) && self.mute_at <= now
     }
 
-    /// Notes a time-out, of a SYN that had a second for its answer, or of another segment.
-    fn fall_silent(&mut self, now: Instant, syn: bool) {
+    /// Whether a subflow has had a time-out since a packet last arrived.
+    fn is_silent(&self, remote: IpAddr) -> bool {
+        self.silent && self.silent_to.is_none_or(|host| host == remote)
+    }
+
+    /// Notes a time-out, of a SYN that had a second for its answer, or of another segment. A SYN
+    /// without an answer is also what a host that is down causes, whatever the path.
+    fn fall_silent(&mut self, now: Instant, remote: IpAddr, syn: bool) {
         let mute_at = if syn { now } else { now + MUTE.max(self.rtt.unwrap_or_default() * 2) };
         self.mute_at = if self.silent { self.mute_at.min(mute_at) } else { mute_at };
+        let same = !self.silent || self.silent_to == Some(remote);
+        self.silent_to = (syn && same).then_some(remote);
         self.silent = true;
     }
 
@@ -169,6 +178,7 @@ impl Stack {
             probe_at: Instant::ZERO,
             rate: None,
             silent: false,
+            silent_to: None,
             messages: Messages::default(),
             total: PathReport::default(),
         });
@@ -267,7 +277,7 @@ impl Stack {
         let due = |path: &Path| {
             path.up
                 && !path.config.backup
-                && path.is_mute(now)
+                && path.is_mute(now, remote.ip())
                 && path.probe_at <= now
                 && path.covers(remote.ip()).is_some()
         };
@@ -298,7 +308,8 @@ impl Stack {
         };
         entry.measure_at = now + MEASURE;
         entry.note_waiting();
-        let delay = self.queue_delay.filter(|_| entry.is_transfer());
+        // Those who have opened other connections may be elsewhere, behind other bottlenecks.
+        let delay = self.queue_delay.filter(|_| entry.origin == Origin::Ours && entry.is_transfer());
         for (id, flow) in (0..).zip(&entry.flows).filter(|(_, flow)| flow.alive) {
             if let Some(info) = entry.connection.subflow_info(SubflowId(id))
                 && let Some(path) = self.paths.get_mut(&flow.path)
@@ -323,7 +334,7 @@ impl Stack {
             flow.timeouts = info.tcp.timeouts;
             let syn = info.tcp.state == State::SynSent;
             if let Some(path) = self.paths.get_mut(&flow.path) {
-                path.fall_silent(now, syn);
+                path.fall_silent(now, flow.tuple.remote.ip(), syn);
             }
             silent |= id == 0 && syn;
         }
