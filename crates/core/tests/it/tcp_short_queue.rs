@@ -230,7 +230,8 @@ fn a_limit_that_comes_and_goes_costs_no_rate() {
     }
 }
 
-/// Round-trip times that vary do not make the connection slow.
+/// Round-trip times that vary do not make the connection slow: the limit ends where it costs more
+/// than a quarter of the rate.
 #[test]
 fn jitter_is_no_queue() {
     for congestion in CONTROLS.into_iter().filter(|control| fills(*control)) {
@@ -243,6 +244,6 @@ fn jitter_is_no_queue() {
             path.run(secs(5));
             path.run(secs(12)).1
         });
-        assert!(with > 0.9 * without, "{congestion:?}: {with} of {without} bit/s");
+        assert!(with > 0.75 * without, "{congestion:?}: {with} of {without} bit/s");
     }
 }

@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ALGORITHM", value_enum, default_value_t = Congestion::Cubic)]
     congestion: Congestion,
     /// Queueing delay that a transfer may cause on an interface while other connections exchange
-    /// messages there; 0 is unlimited.
+    /// messages there; 0s is unlimited.
     ///
     /// Otherwise the transfer fills the queue of the slowest link, and a request waits behind it.
     /// No effect with BBR, and on interfaces with a round trip of more than twelve times this.

@@ -442,8 +442,15 @@ fn clients_that_say_nothing_leave_room_for_the_others() {
         // All are still there.
         let fetch = ["--max-time", "5", "http://10.9.1.2:8000/"];
         assert!(hosts.curl(&[&proxy[..], &fetch].concat()) == hosts.file, "{address}");
-        let busy = files();
-        assert!(idle + 10 < busy && busy < idle + 50, "{address}: {idle} {busy}");
+        // On a busy host some have given way before others are accepted.
+        let busy: Vec<usize> = (0..50)
+            .map(|_| {
+                thread::park_timeout(Duration::from_millis(20));
+                files()
+            })
+            .collect();
+        assert!(busy.iter().any(|busy| idle + 10 < *busy), "{address}: {idle} {busy:?}");
+        assert!(busy.iter().all(|busy| *busy < idle + 50), "{address}: {idle} {busy:?}");
         // Interfaces are followed, too.
         ip(&["-n", &hosts.client, "link", "set", "dev", "c2", "down"]);
         daemon.says("c2 is lost");

@@ -37,7 +37,6 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         rto: rto(octets)?,
         delayed_ack: delayed_ack(octets)?,
         ack_on_push: octets.arbitrary()?,
-        ack_remainder: octets.arbitrary()?,
         ack_gaps: octets.arbitrary()?,
         push: *octets.choose(&[Push::Buffer, Push::Window])?,
         sack: *octets.choose(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both])?,
@@ -86,6 +85,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         data_retries: octets.int_in_range(0..=15)?,
         elfn: *octets.choose(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))])?,
         least_ssthresh: *octets.choose(&[2, 1, 64])?,
+        ack_remainder: octets.arbitrary()?,
     })
 }
 

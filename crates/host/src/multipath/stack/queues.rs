@@ -62,6 +62,6 @@ impl Stack {
 }
 
 /// Time for which a message counts: people and programs ask again.
-const RECENT: Duration = Duration::from_secs(2);
+const RECENT: Duration = Duration::from_secs(10);
 /// Measurements, 100 ms apart, after which data that waits is that of a transfer.
 const TRANSFER: u8 = 10;
