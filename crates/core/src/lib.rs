@@ -46,6 +46,7 @@ pub mod dtc;
 pub mod mptcp;
 pub mod paths;
 pub mod policy;
+mod rates;
 pub mod rdca;
 #[cfg(feature = "packets")]
 pub mod segment;

@@ -218,6 +218,14 @@ impl Connection {
         self.subflows.iter().filter(|s| s.is_alive()).map(|s| (s.id, s.path))
     }
 
+    /// Bytes written and not yet sent, without the cost of [`Connection::info`].
+    pub fn unsent(&self) -> u64 {
+        match (self.mode, self.subflows.first()) {
+            (Mode::Plain, Some(first)) => first.tcp.info().unsent.into(),
+            _ => self.tx.unsent(),
+        }
+    }
+
     /// Statistics of the connection.
     pub fn info(&self) -> Info {
         let ready = self.subflows.iter().filter(|s| s.is_ready()).count() as u16;

@@ -1,5 +1,6 @@
 //! Measurement of a session: its delivery rate, and the time that a chunk takes.
 
+use crate::rates::{octets_in, rate_of, time_of};
 use crate::time::{Duration, Instant};
 
 /// Sending state of a chunk, kept until it is acknowledged.
@@ -262,26 +263,6 @@ impl Estimate {
             }
         }
     }
-}
-
-/// Number of bytes that a rate in bytes per second carries in `span`.
-pub(super) fn octets_in(rate: u64, span: Duration) -> u64 {
-    saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
-}
-
-/// Rate in bytes per second of `octets` in `span`.
-pub(super) fn rate_of(octets: u64, span: Duration) -> u64 {
-    saturating_ratio(octets, 1_000_000_000, span.as_nanos())
-}
-
-/// Time for `octets` at a rate in bytes per second.
-pub(super) fn time_of(octets: u64, rate: u64) -> Duration {
-    Duration::from_nanos(saturating_ratio(octets, 1_000_000_000, rate))
-}
-
-/// `a * b / c`, computed in 128 bits; saturates.
-fn saturating_ratio(a: u64, b: u64, c: u64) -> u64 {
-    u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

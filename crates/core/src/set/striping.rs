@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
 
-use super::path::{octets_in, time_of};
 use crate::policy::Custom;
+use crate::rates::{octets_in, time_of};
 use crate::time::Duration;
 
 /// Distribution of the file over the sessions.

@@ -9,6 +9,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::congestion::{LostSegment, RateSample};
+use crate::rates::rate_of;
 use crate::segment::SeqNumber;
 use crate::time::{Duration, Instant};
 
@@ -200,7 +201,7 @@ impl Rate {
         let reliable = !interval.is_zero() && min_rtt.is_none_or(|least| interval >= least);
         let rtt = now.saturating_since(newest.at);
         Some(RateSample {
-            delivery_rate: if reliable { rate(delivered, interval) } else { 0 },
+            delivery_rate: if reliable { rate_of(delivered, interval) } else { 0 },
             interval,
             delivered,
             prior_delivered: newest.delivered,
@@ -218,12 +219,6 @@ impl Rate {
             selective: false,
         })
     }
-}
-
-/// A rate in bytes per second.
-fn rate(bytes: u64, time: Duration) -> u64 {
-    let per_second = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
-    per_second.min(u128::from(u64::MAX)) as u64
 }
 
 #[cfg(test)]

@@ -417,7 +417,7 @@ impl Stack {
     /// The connection is closed or closing.
     pub fn write(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
         let entry = self.get(id).ok_or(WriteError::Closed)?;
-        let waited = entry.connection.info().unsent > 0;
+        let waited = entry.connection.unsent() > 0;
         let written = entry.connection.write(data)?;
         if written > 0 && !waited {
             self.note_message(now, id.slot);

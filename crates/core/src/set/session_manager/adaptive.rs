@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use super::Sender;
 use super::decision::{Evidence, StripingChoice, StripingDecision, StripingReason};
 use super::turns::{self, Turns};
-use crate::set::path::{rate_of, time_of};
+use crate::rates::{rate_of, time_of};
 use crate::set::striping::StripingPolicy;
 use crate::set::tcp_manager::{State, TcpManager};
 use crate::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use anabranch_wire::set::Plan;
 
 use super::{OpenWhen, Sender, Start, turns};
-use crate::set::path::octets_in;
+use crate::rates::octets_in;
 use crate::set::striping::{self, FileView, PathView, SMALLEST_CHUNK, StripingPolicy};
 use crate::set::tcp_manager::{Chunk, State, TcpManager};
 use crate::time::{Duration, Instant};

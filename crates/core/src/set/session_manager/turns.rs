@@ -15,7 +15,8 @@
 use alloc::vec::Vec;
 
 use super::Sender;
-use crate::set::path::{Stamp, rate_of};
+use crate::rates::rate_of;
+use crate::set::path::Stamp;
 use crate::set::tcp_manager::{State, TcpManager};
 use crate::time::{Duration, Instant};
 

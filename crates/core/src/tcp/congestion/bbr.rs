@@ -20,6 +20,7 @@ use self::min_rtt::MinRtt;
 use self::model::{Aggregation, Bounds, FullPipe, MaxBandwidth, Signals};
 use self::probe::Probe;
 use super::{Controller, LostSegment, RateSample, Repair, Start, View, Windows};
+use crate::rates::rate_of;
 use crate::time::{Duration, Instant};
 
 /// The model of the path and the state of the machine.
@@ -128,7 +129,7 @@ impl Bbr {
     /// measurement.
     fn init_pacing_rate(&mut self, srtt: Option<Duration>) {
         let srtt = srtt.filter(|srtt| !srtt.is_zero()).unwrap_or(Duration::from_millis(1));
-        self.rate = percent(per_second(self.initial_cwnd.into(), srtt), STARTUP_PACING_GAIN);
+        self.rate = percent(rate_of(self.initial_cwnd.into(), srtt), STARTUP_PACING_GAIN);
     }
 
     /// BBR.pacing_gain, in per cent.
@@ -480,11 +481,6 @@ fn inflight_at_loss(lost: &LostSegment) -> u32 {
 
 fn percent(n: u64, percent: u64) -> u64 {
     (u128::from(n) * u128::from(percent) / 100).min(u64::MAX.into()) as u64
-}
-
-/// A rate in bytes per second.
-fn per_second(bytes: u64, time: Duration) -> u64 {
-    (u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1))).min(u64::MAX.into()) as u64
 }
 
 /// Infinity for the bounds of the data in flight.

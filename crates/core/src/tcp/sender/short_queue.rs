@@ -12,6 +12,7 @@
 //! that of another host.
 
 use super::Sender;
+use crate::rates::{octets_in, rate_of};
 use crate::segment::SeqNumber;
 use crate::time::{Duration, Instant};
 
@@ -88,7 +89,7 @@ impl ShortQueue {
     /// Begins with a measurement. `base` is the shortest round-trip time, `srtt` the present one,
     /// and `in_flight` what is delivered in it.
     fn new(delay: Duration, base: Duration, srtt: Duration, in_flight: u32) -> Self {
-        let rate = per_second(in_flight.into(), srtt);
+        let rate = rate_of(in_flight.into(), srtt);
         Self {
             delay: Some(delay),
             rates: [rate, 0],
@@ -125,7 +126,7 @@ impl ShortQueue {
         if before > octets {
             self.since = (now, octets);
         } else if time >= LEAST_SPAN.max(srtt * 2) {
-            let rate = per_second(octets - before, time);
+            let rate = rate_of(octets - before, time);
             if self.guessed && matches!(self.stage, Stage::Short { .. }) {
                 (self.guessed, self.rates) = (false, [rate, 0]);
             }
@@ -146,8 +147,7 @@ impl ShortQueue {
     fn move_limit(&mut self, mss: u32, acked: u32, in_flight: u32) {
         let rate = self.rates[0].max(self.rates[1]);
         let holds = |time: Duration| {
-            let octets = u128::from(rate) * u128::from(time.as_nanos()) / 1_000_000_000;
-            u32::try_from(octets).unwrap_or(u32::MAX).max(mss.saturating_mul(LEAST))
+            u32::try_from(octets_in(rate, time)).unwrap_or(u32::MAX).max(mss.saturating_mul(LEAST))
         };
         self.aim = match (self.delay, self.stage) {
             (None, _) | (_, Stage::Unlimited { .. }) => u32::MAX,
@@ -284,12 +284,6 @@ impl Sender {
             short.move_limit(self.mss, acked, in_flight);
         }
     }
-}
-
-/// Bytes per second.
-fn per_second(octets: u64, time: Duration) -> u64 {
-    let rate = u128::from(octets) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
-    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// A common time of measurements: a multiple of the interval, half of it away or more.

@@ -35,7 +35,7 @@ impl Messages {
 impl Entry {
     /// Notes whether data waits to be sent.
     pub(super) fn note_waiting(&mut self) {
-        self.waits = match self.connection.info().unsent {
+        self.waits = match self.connection.unsent() {
             0 => self.waits.saturating_sub(1),
             _ => (self.waits + 1).min(2 * TRANSFER),
         };

@@ -832,7 +832,7 @@ fn a_host_that_is_down_moves_no_other_connection_to_a_backup() {
     for _ in 0..14 {
         world.run(Duration::from_millis(500));
         let client = world.connect(false);
-        assert_eq!(world.hosts[0].peek(client).unwrap().flows[0].path, PathId(0), "{}", world.now);
+        assert_eq!(begins(&world, client), 0, "{}", world.now);
         let now = world.now;
         world.hosts[0].abort(now, client);
     }

@@ -1,6 +1,7 @@
 //! BBR's model of the delivery rate, of aggregated acknowledgements, and of losses.
 
 use super::{Bbr, UNBOUNDED, percent};
+use crate::rates::octets_in;
 use crate::tcp::congestion::RateSample;
 use crate::time::Instant;
 
@@ -152,8 +153,7 @@ impl Aggregation {
         cwnd: u32,
         progress: (u64, bool),
     ) {
-        let nanos = now.saturating_since(self.start).as_nanos();
-        let expected = (u128::from(bw) * u128::from(nanos) / 1_000_000_000).min(u64::MAX.into()) as u64;
+        let expected = octets_in(bw, now.saturating_since(self.start));
         let mut extra = self.delivered.saturating_sub(expected);
         if self.delivered <= expected {
             (self.delivered, self.start, extra) = (0, now, 0);
