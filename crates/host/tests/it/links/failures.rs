@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::json;
 
-use super::{Links, Means, bins, given, path, percentile, routes};
+use super::{Links, Means, bins, compared, given, path, percentile, routes};
 
 /// Round-trip time of both paths in ms without queues, and their rate in Mbit/s.
 const DELAY: u64 = 30;
@@ -16,18 +16,6 @@ const RATE: u32 = 20;
 const FAILS: u64 = 2000;
 const RETURNS: u64 = 4500;
 const SECONDS: f64 = 8.0;
-
-/// What is compared. The first two are the kernel's Multipath TCP.
-const MEANS: [(&str, Means); 8] = [
-    ("kernel cubic", Means::Kernel("cubic")),
-    ("kernel bbr", Means::Kernel("bbr")),
-    ("fastest", Means::Ours(&["--scheduler", "fastest"])),
-    ("predictive", Means::Ours(&["--scheduler", "predictive"])),
-    ("blest", Means::Ours(&["--scheduler", "blest"])),
-    ("daps", Means::Ours(&["--scheduler", "daps"])),
-    ("round-robin", Means::Ours(&["--scheduler", "round-robin"])),
-    ("redundant", Means::Ours(&["--scheduler", "redundant"])),
-];
 
 /// How a path fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,12 +99,14 @@ fn tried(hosts: &mut [Links], means: Means, failure: Failure, tries: u64) -> Vec
 #[test]
 fn a_failing_path_stops_no_connection_for_long() {
     let (tries, at_once) = (given("TRIES", 0), given("FAILING_AT_ONCE", 4));
-    let one = given("MEANS", MEANS.len() as u64) as usize;
+    let means = compared(("redundant", Means::Ours(&["--scheduler", "redundant"])));
+    let one = given("MEANS", means.len() as u64) as usize;
     let hosts = (0..at_once.min(tries)).map(|_| Links::open(&[path(RATE, DELAY, 0); 2]));
     let Some(mut hosts) = hosts.collect::<Option<Vec<_>>>().filter(|hosts| !hosts.is_empty()) else { return };
     for failure in [Failure::LinkDown, Failure::Silent] {
-        for (_, (name, means)) in MEANS.iter().enumerate().filter(|(i, _)| one == MEANS.len() || one == *i) {
-            let outcomes = tried(&mut hosts, *means, failure, tries);
+        for (_, (name, carrier)) in means.iter().enumerate().filter(|(i, _)| one == means.len() || one == *i)
+        {
+            let outcomes = tried(&mut hosts, *carrier, failure, tries);
             let mut pauses: Vec<f64> = outcomes.iter().map(|outcome| outcome.pause).collect();
             let good = pauses.iter().filter(|pause| **pause <= f64::max(300.0, 2.0 * DELAY as f64)).count();
             let mut used: Vec<f64> =

@@ -48,6 +48,20 @@ enum Means {
     Plain(usize),
 }
 
+/// What is compared: the kernel's Multipath TCP, our schedulers, and a last one.
+fn compared(last: (&'static str, Means)) -> [(&'static str, Means); 8] {
+    [
+        ("kernel cubic", Means::Kernel("cubic")),
+        ("kernel bbr", Means::Kernel("bbr")),
+        ("fastest", Means::Ours(&["--scheduler", "fastest"])),
+        ("predictive", Means::Ours(&["--scheduler", "predictive"])),
+        ("blest", Means::Ours(&["--scheduler", "blest"])),
+        ("daps", Means::Ours(&["--scheduler", "daps"])),
+        ("round-robin", Means::Ours(&["--scheduler", "round-robin"])),
+        last,
+    ]
+}
+
 /// A program that carries connections while it is there.
 struct Carrier {
     means: Means,

@@ -3,7 +3,7 @@
 use anabranch_testkit::paths::Path;
 use serde_json::{Value, json};
 
-use super::{Carrier, Links, Means, bins, given, mean, outcome, path};
+use super::{Carrier, Links, Means, bins, compared, given, mean, outcome, path};
 
 struct Case {
     name: &'static str,
@@ -40,18 +40,6 @@ const CASES: [Case; 7] = [
         paths: &[path(20, 20, 10), path(20, 20, 0)],
         kind: "put",
     },
-];
-
-/// What is compared. The first two are plain TCP and the kernel's Multipath TCP.
-const MEANS: [(&str, Means); 8] = [
-    ("kernel cubic", Means::Kernel("cubic")),
-    ("kernel bbr", Means::Kernel("bbr")),
-    ("fastest", Means::Ours(&["--scheduler", "fastest"])),
-    ("predictive", Means::Ours(&["--scheduler", "predictive"])),
-    ("blest", Means::Ours(&["--scheduler", "blest"])),
-    ("daps", Means::Ours(&["--scheduler", "daps"])),
-    ("round-robin", Means::Ours(&["--scheduler", "round-robin"])),
-    ("fastest bbr", Means::Ours(&["--scheduler", "fastest", "--congestion", "bbr"])),
 ];
 
 /// Mbit/s of payload between the first second and the end of the client's data.
@@ -100,28 +88,29 @@ fn a_connection_uses_all_paths() {
 #[test]
 fn all_paths_together_carry_their_sum() {
     let (runs, only) = (given("RUNS", 0), given("CASE", CASES.len() as u64) as usize);
-    let (seconds, one) = (given("SECONDS", 8) as f64, given("MEANS", MEANS.len() as u64) as usize);
+    let compared = compared(("fastest bbr", Means::Ours(&["--scheduler", "fastest", "--congestion", "bbr"])));
+    let (seconds, one) = (given("SECONDS", 8) as f64, given("MEANS", compared.len() as u64) as usize);
     for (_, case) in CASES.iter().enumerate().filter(|(i, _)| only == CASES.len() || only == *i) {
         let Some(links) = (runs > 0).then(|| Links::open(case.paths)).flatten() else { return };
         if case.kind == "get" {
             links.limit_both(case.paths);
         }
-        let mut rates = vec![Vec::new(); MEANS.len()];
+        let mut rates = vec![Vec::new(); compared.len()];
         let (mut sums, mut bests) = (Vec::new(), Vec::new());
         for _ in 0..runs {
             let (sum, best) = plain(&links, case.paths.len(), case.kind, seconds);
             sums.push(sum);
             bests.push(best);
-            let chosen = |i: &usize| one == MEANS.len() || one == *i;
-            for i in (0..MEANS.len()).filter(chosen) {
-                let ((_, means), rates) = (&MEANS[i], &mut rates[i]);
+            let chosen = |i: &usize| one == compared.len() || one == *i;
+            for i in (0..compared.len()).filter(chosen) {
+                let ((_, means), rates) = (&compared[i], &mut rates[i]);
                 rates.push(rate(&links, &links.carrier(*means), case.kind, seconds));
                 println!("{means:?}: {:.1}", rates[rates.len() - 1]);
             }
         }
         println!("{} ({}): plain sum {:.1}, best {:.1}", case.name, case.kind, mean(&sums), mean(&bests));
         let kernel = mean(&rates[0]);
-        for ((name, _), rates) in MEANS.iter().zip(&rates) {
+        for ((name, _), rates) in compared.iter().zip(&rates) {
             let mean = mean(rates);
             let (part, times) = (mean / self::mean(&sums), mean / kernel);
             println!(
