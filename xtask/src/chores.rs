@@ -206,8 +206,9 @@ fn cache(options: &[String]) -> Result<(), Failure> {
 
 /// Runs `campaign multipath [--runs N] [--case N] [--means N] [--tries N] [--failing-at-once N]
 /// [--kills N] [--seed S]`, the long forms of the tests `routes` and `links` of anabranch-host:
-/// processes that are killed at random moments, then load, requests, rates and failures, beside the
-/// kernel's Multipath TCP. `--case` and `--means` are numbers in the lists of the tests, from 0.
+/// processes that are killed at random moments, then load, pages in a browser, requests, rates and
+/// failures, beside the kernel's Multipath TCP. `--case` and `--means` are numbers in the lists of
+/// the tests, from 0.
 fn multipath(options: &[String]) -> Result<(), Failure> {
     let known = [
         ("--runs", "ANABRANCH_MULTIPATH_RUNS"),
@@ -227,10 +228,17 @@ fn multipath(options: &[String]) -> Result<(), Failure> {
         ("ANABRANCH_MULTIPATH_KILLS", 500),
         ("ANABRANCH_MULTIPATH_AT_ONCE", 1000),
         ("ANABRANCH_MULTIPATH_IN_TURN", 10_000),
+        ("ANABRANCH_MULTIPATH_PAGES", 50),
     ];
     longer(&["--release"], "anabranch-host", "nothing_remains_of_a_process_that_is_killed", &long, &given)?;
     // One after the other: they measure.
-    for tests in ["links::load", "links::requests", "links::rates::all", "links::failures::a_failing"] {
+    for tests in [
+        "links::load",
+        "links::browser",
+        "links::requests",
+        "links::rates::all",
+        "links::failures::a_failing",
+    ] {
         longer(&["--release"], "anabranch-host", tests, &long, &given)?;
     }
     Ok(())

@@ -3,9 +3,11 @@
 //!
 //! A page that tests itself writes `answer ` and JSON to the console. [`Browser::answer`] waits for
 //! that in real time, so that screenshots, clicks and timers behave as in a user's browser. For
-//! other pages, [`Browser::probe`] adds a script to a copy of the page.
+//! other pages, [`Browser::probe`] adds a script to a copy of the page. [`Browser::visit`] loads a
+//! page from a server, through a proxy.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Debug;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -54,6 +56,8 @@ pub struct Answer {
 
 /// Time limit for an answer; generous, since a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The debugging port is not used, but with it the shell does not exit by itself.
+const STAYS: &str = "--remote-debugging-port=0";
 /// Virtual time for scripts before the document is read, in milliseconds.
 const VIRTUAL_TIME: &str = "8000";
 
@@ -76,21 +80,18 @@ impl Browser {
     /// The page does not answer in time.
     #[track_caller]
     pub fn answer(&self, view: &View<'_>) -> Answer {
-        // The debugging port is not used, but with it the shell does not exit by itself.
-        let mut shell = Shell(self.shell(view, &["--remote-debugging-port=0".into()]));
-        let lines = shell.0.stderr.take().map(BufReader::new).expect("it was asked for");
-        let overdue = shell.kill_later();
-        let mut console = Vec::new();
-        let json = messages(lines).find_map(|message| match message.strip_prefix("answer ") {
-            Some(json) => Some(json.to_owned()),
-            None => {
-                console.push(message);
-                None
-            }
-        });
-        drop(overdue);
-        let json = json.unwrap_or_else(|| panic!("{view:?} does not answer, and says {console:?}"));
-        Answer { json, console }
+        awaited(self.shell(view, &[STAYS.into()]), view)
+    }
+
+    /// Loads a page from a server through a proxy, such as `socks5://127.0.0.1:1080`, and waits for
+    /// its answer.
+    ///
+    /// # Panics
+    ///
+    /// The page does not answer in time.
+    #[track_caller]
+    pub fn visit(&self, url: &str, proxy: &str) -> Answer {
+        awaited(self.start(&[STAYS, &format!("--proxy-server={proxy}")], url), &url)
     }
 
     /// Evaluates `script`, an expression that returns JSON or a promise of JSON, after the page has
@@ -156,19 +157,46 @@ impl Browser {
         if !view.fragment.is_empty() {
             url.push(format!("#{}", view.fragment));
         }
+        let mut options: Vec<OsString> = vec![
+            "--hide-scrollbars".into(),
+            format!("--window-size={width},{height}").into(),
+            format!("--blink-settings=preferredColorScheme={scheme}").into(),
+        ];
+        options.extend_from_slice(more);
+        self.start(&options, url)
+    }
+
+    fn start(&self, options: &[impl AsRef<OsStr>], url: impl AsRef<OsStr>) -> Child {
         mortal(&self.program, Farewell::Kill)
             // Tests run as root, for which Chromium's sandbox does not work; they load only their
             // own pages.
-            .args(["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"])
-            .arg(format!("--window-size={width},{height}"))
-            .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
-            .args(more)
+            .args(["--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
+            .args(options)
             .arg(url)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the browser starts")
     }
+}
+
+/// The answer of the page that this browser loads.
+#[track_caller]
+fn awaited(shell: Child, page: &impl Debug) -> Answer {
+    let mut shell = Shell(shell);
+    let lines = shell.0.stderr.take().map(BufReader::new).expect("it was asked for");
+    let overdue = shell.kill_later();
+    let mut console = Vec::new();
+    let json = messages(lines).find_map(|message| match message.strip_prefix("answer ") {
+        Some(json) => Some(json.to_owned()),
+        None => {
+            console.push(message);
+            None
+        }
+    });
+    drop(overdue);
+    let json = json.unwrap_or_else(|| panic!("{page:?} does not answer, and says {console:?}"));
+    Answer { json, console }
 }
 
 /// A running browser, which ends when this is dropped or the test process ends.

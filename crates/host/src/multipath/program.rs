@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use anabranch_core::mptcp::SchedulerKind;
 use anabranch_core::tcp::CongestionAlgorithm;
+use anabranch_core::time::Duration;
 use anabranch_deploy::endpoint::Endpoint;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::log::{Entry, Logging};
 use anabranch_deploy::metrics::{self, Metrics};
 use anabranch_deploy::programs::{self, definition};
 use anabranch_deploy::service::{self, Signals, cannot_listen};
-use anabranch_units::{Size, Span};
+use anabranch_units::{Size, Span, UnitError};
 use clap::Command;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -36,10 +37,10 @@ pub struct Arguments {
     /// Use this interface; may be repeated.
     ///
     /// [default: all interfaces that are up and have an address]
-    #[arg(long, value_name = "IF")]
+    #[arg(long, value_name = "IF", value_parser = interface)]
     interface: Vec<String>,
     /// Use this interface only while no other works; may be repeated
-    #[arg(long, value_name = "IF")]
+    #[arg(long, value_name = "IF", value_parser = interface)]
     backup: Vec<String>,
     /// How data is divided among the interfaces
     #[arg(long, value_name = "SCHEDULER", value_enum, default_value_t = Scheduler::Fastest)]
@@ -48,11 +49,11 @@ pub struct Arguments {
     #[arg(long, value_name = "ALGORITHM", value_enum, default_value_t = Congestion::Cubic)]
     congestion: Congestion,
     /// Queueing delay that a transfer may cause on an interface while other connections exchange
-    /// messages there; 0s is unlimited.
+    /// messages there, 1 ms to 1 s; 0s is unlimited.
     ///
     /// Otherwise the transfer fills the queue of the slowest link, and a request waits behind it.
     /// No effect with BBR, and on interfaces with a round trip of more than twelve times this.
-    #[arg(long, value_name = "DURATION", default_value = "10 ms")]
+    #[arg(long, value_name = "DURATION", default_value = "10 ms", value_parser = queue_delay)]
     queue_delay: Span,
     /// Serve SOCKS version 5 at this address (default port 1080).
     ///
@@ -152,6 +153,28 @@ struct Forward {
 struct Listen {
     port: u16,
     to: Target,
+}
+
+/// The name of an interface, which need not exist yet.
+fn interface(text: &str) -> Result<String, String> {
+    match text {
+        "lo" => Err("the loopback interface reaches no other host".to_owned()),
+        // As the kernel's dev_valid_name() and IFNAMSIZ have it.
+        "" | "." | ".." => Err("expected the name of an interface".to_owned()),
+        _ if text.contains(|c: char| c.is_whitespace() || c == '/' || c == ':') => {
+            Err("the name of an interface has no space, slash or colon".to_owned())
+        }
+        _ if text.len() > 15 => Err("the name of an interface has at most 15 bytes".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Less than a segment takes at ordinary rates cannot be held, and no one waits for more than a
+/// second.
+fn queue_delay(text: &str) -> Result<Span, String> {
+    let Span(delay) = text.parse().map_err(|error: UnitError| error.to_string())?;
+    let good = delay.is_zero() || (Duration::from_millis(1)..=Duration::from_secs(1)).contains(&delay);
+    if good { Ok(Span(delay)) } else { Err("expected 1 ms to 1 s, or 0s for no limit".to_owned()) }
 }
 
 fn forward(text: &str) -> Result<Forward, String> {

@@ -418,6 +418,9 @@ impl Stack {
     pub fn write(&mut self, now: Instant, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
         let entry = self.get(id).ok_or(WriteError::Closed)?;
         let waited = entry.connection.unsent() > 0;
+        if !waited {
+            entry.note_idle(now);
+        }
         let written = entry.connection.write(data)?;
         if written > 0 && !waited {
             self.note_message(now, id.slot);

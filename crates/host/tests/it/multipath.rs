@@ -654,6 +654,24 @@ fn bad_options_have_exit_code_2_and_a_hint() {
         assert!(code == Some(2) && said.contains(wrong.split('=').next().expect("it has one")), "{said}");
     }
     assert_eq!(multipath(&["--check"]).0, Some(0));
+    let long = "--interface=sixteen-bytes-00";
+    for (wrong, error) in [
+        ("--queue-delay=999us", "1 ms to 1 s"),
+        ("--queue-delay=1001ms", "1 ms to 1 s"),
+        ("--queue-delay=10", "no unit"),
+        ("--interface=lo", "loopback"),
+        ("--backup=lo", "loopback"),
+        ("--interface=", "expected the name"),
+        ("--interface=a/b", "slash"),
+        ("--backup=a b", "space"),
+        (long, "15 bytes"),
+    ] {
+        let (code, said) = multipath(&[wrong, "--check"]);
+        assert!(code == Some(2) && said.contains(error), "{wrong}: {said}");
+    }
+    for right in ["--queue-delay=0s", "--queue-delay=1ms", "--queue-delay=1s", &long[..long.len() - 1]] {
+        assert_eq!(multipath(&[right, "--check"]).0, Some(0), "{right}");
+    }
     for same in [
         ["--socks=127.0.0.1:8080", "--connect=127.0.0.1"],
         ["--socks=127.0.0.1", "--forward=1080=host:80"],

@@ -14,7 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::prefix::Prefix;
 
 use super::input::address_id;
-use super::queues::Messages;
+use super::queues::{MEASURE, Messages};
 use super::{Entry, Flow, Origin, Remote, Stack, Tuple, entry_of};
 
 /// Addresses and properties of a path.
@@ -539,8 +539,6 @@ impl Stack {
 
 /// Round-trip time of a path that is not measured: that of a distant host.
 const UNKNOWN: Duration = Duration::from_millis(50);
-/// Time between two measurements of rates.
-const MEASURE: Duration = Duration::from_millis(100);
 /// Bytes of a first window of ten segments.
 const FIRST_FLIGHT: u64 = 14_600;
 /// Time for which a path is silent before it counts as mute, at least: the retransmission after a

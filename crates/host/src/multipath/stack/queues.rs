@@ -41,6 +41,12 @@ impl Entry {
         };
     }
 
+    /// Notes that nothing has happened since the last measurement, and that no data waits.
+    pub(super) fn note_idle(&mut self, now: Instant) {
+        let idle = now.saturating_since(self.measure_at).as_millis() / MEASURE.as_millis();
+        self.waits = self.waits.saturating_sub(u8::try_from(idle).unwrap_or(u8::MAX));
+    }
+
     /// Whether data mostly waits here: there is more than messages.
     pub(super) fn is_transfer(&self) -> bool {
         self.waits >= TRANSFER
@@ -63,5 +69,27 @@ impl Stack {
 
 /// Time for which a message counts: people and programs ask again.
 const RECENT: Duration = Duration::from_secs(10);
-/// Measurements, 100 ms apart, after which data that waits is that of a transfer.
+/// Time between two measurements of a connection.
+pub(super) const MEASURE: Duration = Duration::from_millis(100);
+/// Measurements after which data that waits is that of a transfer.
 const TRANSFER: u8 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_counts_for_ten_seconds_and_for_other_connections() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut messages = Messages::default();
+        assert!(!messages.are_exchanged(at(0), 1));
+        messages.note(at(0), 1);
+        assert!(messages.are_exchanged(at(9999), 2) && !messages.are_exchanged(at(10_000), 2));
+        assert!(!messages.are_exchanged(at(0), 1));
+        // One connection's messages do not hide those of another.
+        messages.note(at(5000), 2);
+        messages.note(at(6000), 2);
+        assert!(messages.are_exchanged(at(9999), 2) && !messages.are_exchanged(at(10_000), 2));
+        assert!(messages.are_exchanged(at(15_999), 1) && !messages.are_exchanged(at(16_000), 1));
+    }
+}

@@ -50,6 +50,8 @@ struct World {
     accepted: Vec<ConnId>,
     /// Bytes of packets that arrived on each path.
     carried: Vec<usize>,
+    /// Packets that each path has lost.
+    lost: Vec<usize>,
     /// Whether a middlebox removes the options of Multipath TCP.
     plain: bool,
 }
@@ -98,6 +100,7 @@ impl World {
             busy: [vec![Instant::ZERO; paths], vec![Instant::ZERO; paths]],
             accepted: Vec::new(),
             carried: vec![0; paths],
+            lost: vec![0; paths],
             plain: false,
         }
     }
@@ -113,6 +116,7 @@ impl World {
             while let Some(PathId(path)) = self.hosts[host].poll_transmit(self.now, &mut packet) {
                 let at = usize::from(path);
                 if self.random.chance(self.losses[at]) {
+                    self.lost[at] += 1;
                     continue;
                 }
                 if self.plain {
@@ -434,6 +438,23 @@ fn a_mute_path_is_probed_for_connections_without_multipath() {
         // The answers to probes were reset.
         assert_eq!(world.hosts[1].half_open, 0);
     }
+}
+
+#[test]
+fn a_mute_path_is_probed_once_a_second() {
+    let mut world = with_backup();
+    world.plain = true;
+    (world.losses[0], world.losses[1]) = (100, 100);
+    world.connect(false);
+    world.run(Duration::from_secs(3));
+    // Each of ten connections in two seconds would probe both.
+    let before = world.lost[..2].to_vec();
+    for _ in 0..10 {
+        world.connect(false);
+        world.run(Duration::from_millis(200));
+    }
+    let probes = [0, 1].map(|path| world.lost[path] - before[path]);
+    assert!(probes.iter().all(|probes| (1..=3).contains(probes)), "{probes:?}");
 }
 
 /// A backup may be expensive, and what was lost may have been a queue's overflow.
@@ -859,6 +880,41 @@ fn a_connection_begins_on_a_short_path_rather_than_on_an_unknown_one() {
     let client = world.connect(false);
     world.run(Duration::from_millis(11));
     assert_eq!(world.hosts[0].status(client), Status::Open);
+}
+
+/// Data that waits for a second is that of a transfer, until none waits for as long.
+#[test]
+fn a_transfer_is_told_from_messages() {
+    let mut world = World::new(1, &[5], SchedulerKind::FastestRtt);
+    world.rates = vec![1000];
+    let (client, server) = world.open(false);
+    let is_transfer = |world: &World| world.hosts[0].peek(client).unwrap().is_transfer();
+    let piece = Bytes::from(vec![7; 1 << 16]);
+    let begin = world.now;
+    let mut told = None;
+    while world.now < begin + Duration::from_secs(4) {
+        while world.hosts[0].write(world.now, client, &mut piece.clone()).unwrap() > 0 {}
+        world.step(begin + Duration::from_secs(4));
+        while let Read::Data(_) = world.hosts[1].read(world.now, server, usize::MAX) {}
+        if told.is_none() && is_transfer(&world) {
+            told = Some(world.now.saturating_since(begin));
+        }
+    }
+    let told = told.expect("it is one");
+    assert!((Duration::from_millis(900)..Duration::from_millis(1500)).contains(&told), "{told}");
+    // What is left in the buffers leaves, and then nothing happens.
+    while world.hosts[0].peek(client).unwrap().connection.unsent() > 0 {
+        assert!(world.step(Instant::FAR_FUTURE));
+        while let Read::Data(_) = world.hosts[1].read(world.now, server, usize::MAX) {}
+    }
+    assert!(is_transfer(&world));
+    // Its first data was a message, which counts no more by then.
+    world.run(Duration::from_secs(11));
+    let other = client.slot + 1;
+    let counts = |world: &World| world.hosts[0].paths[&PathId(0)].messages.are_exchanged(world.now, other);
+    assert!(!counts(&world));
+    world.hosts[0].write(world.now, client, &mut Bytes::from_static(b"request")).unwrap();
+    assert!(counts(&world) && !is_transfer(&world));
 }
 
 /// Requests and responses of 2 kB, one after the other with a pause of 20 ms, beside a transfer.

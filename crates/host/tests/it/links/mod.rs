@@ -2,6 +2,7 @@
 //! beside it, as clients of the same server with Multipath TCP. The long forms are
 //! `cargo xtask campaign multipath`.
 
+mod browser;
 mod failures;
 mod load;
 mod rates;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use anabranch_testkit::daemon::Daemon;
-use anabranch_testkit::netns::{Broom, Kept, done, inside, ip, name};
+use anabranch_testkit::netns::{Broom, Kept, done, inside, ip, name, within};
 use anabranch_testkit::paths::{Path, Paths};
 use anabranch_testkit::priority;
 use serde_json::{Value, json};
@@ -68,6 +69,14 @@ struct Carrier {
     daemon: Option<Daemon>,
 }
 
+impl Carrier {
+    /// The port of our program's proxy.
+    fn port(&self) -> u16 {
+        let address = &self.daemon.as_ref().expect("it is ours").address;
+        address.split(':').nth(1).and_then(|port| port.parse().ok()).expect("a port")
+    }
+}
+
 /// A path with a queue of 100 ms.
 const fn path(mbit_per_s: u32, millis: u64, loss: u32) -> Path {
     let delay = Duration::from_millis(millis);
@@ -82,6 +91,9 @@ impl Links {
         let broom = Broom::new([&home]);
         ip(&["netns", "add", &home]);
         ip(&["-n", &home, "link", "set", "dev", "lo", "up"]);
+        // Addresses change once no duplicate is found, and then a browser gives up its requests.
+        let whole = || fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0");
+        within(&home, whole).expect("root may set this");
         let [near, far] = paths.names();
         ip(&["-n", far, "address", "add", &SERVER.to_string(), "dev", "lo"]);
         let limit = specs.len().to_string();
@@ -145,10 +157,7 @@ impl Links {
     fn begin(&self, carrier: &Carrier, mut job: Value) -> Kept {
         job["to"] = json!([SERVER, PORT]);
         match (carrier.means, &carrier.daemon) {
-            (_, Some(daemon)) => {
-                let port = daemon.address.split(':').nth(1).and_then(|rest| rest.parse::<u16>().ok());
-                job["socks"] = json!(port.expect("a port"));
-            }
+            (_, Some(_)) => job["socks"] = json!(carrier.port()),
             (Means::Plain(path), _) => {
                 job["from"] = json!(local(path));
                 job["congestion"] = json!("cubic");

@@ -1,9 +1,11 @@
 """The ends of connections of the tests `links`: a server and a client, over the kernel's sockets.
 
-`peer.py serve PORT` serves Multipath TCP and TCP. `peer.py ask JSON` does one job, and prints a JSON object.
+`peer.py serve PORT` serves Multipath TCP and TCP. `peer.py pages PORT` serves HTTP over these.
+`peer.py ask JSON` does one job, and prints a JSON object.
 Times are milliseconds of the monotonic clock, which all namespaces share.
 """
 
+import http.server
 import json
 import resource
 import socket
@@ -76,15 +78,55 @@ def answer(connection):
             pass
 
 
-def serve(port):
+def listening(port):
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("0.0.0.0", port))
     listener.listen(4096)
     print(f"listening on {port}", file=sys.stderr, flush=True)
+    return listener
+
+
+def serve(port):
+    listener = listening(port)
     threading.stack_size(1 << 17)
     while True:
         threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+
+
+PARTS, SIZE = 40, 50_000
+# Loads its parts, each over a connection of its own, and says how many octets came and their sum.
+PAGE = f"""<!doctype html><meta charset=utf-8><title>Parts</title><script>
+const part = async n => {{
+    const octets = new Uint8Array(await (await fetch(`/${{n}}`, {{cache: "no-store"}})).arrayBuffer());
+    return [octets.length, octets.reduce((sum, octet, i) => (sum + octet * (1 + i % 251)) % 65521, 0)];
+}};
+const all = Promise.all([...Array({PARTS}).keys()].map(part));
+all.then(parts => console.log("answer " + JSON.stringify(parts)), why => console.log("answer null " + why));
+</script>"""
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """A page, and its parts `/N`: octets that count from N on. HTTP/1.0: each has a connection."""
+
+    def do_GET(self):
+        begin = self.path[1:]
+        body = bytes((int(begin) + i) % 256 for i in range(SIZE)) if begin.isdigit() else PAGE.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/octet-stream" if begin.isdigit() else "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def pages(port):
+    server = http.server.ThreadingHTTPServer(("", port), Pages, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listening(port)
+    server.serve_forever()
 
 
 def opened(job):
@@ -184,6 +226,8 @@ def many(job):
 
 if sys.argv[1] == "serve":
     serve(int(sys.argv[2]))
+elif sys.argv[1] == "pages":
+    pages(int(sys.argv[2]))
 else:
     job = json.loads(sys.argv[2])
     job.setdefault("events", [])
