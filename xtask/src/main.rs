@@ -13,6 +13,7 @@
 
 mod bench;
 mod book;
+mod campaigns;
 mod cargo;
 mod chores;
 mod compare;
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
         "prose" => expect_none(rest).and_then(|()| prose::run()),
         "fuzz" => chores::fuzz(rest),
-        "campaign" => chores::campaign(rest),
+        "campaign" => campaigns::command(rest),
         "compare" => compare::command(rest),
         "mutants" => mutants::command(rest),
         "packetdrill" => chores::packetdrill(rest),
