@@ -247,3 +247,30 @@ fn jitter_is_no_queue() {
         assert!(with > 0.75 * without, "{congestion:?}: {with} of {without} bit/s");
     }
 }
+
+/// After losses the congestion window makes the connection slow, and after a pause nothing does.
+#[test]
+fn losses_and_pauses_do_not_end_the_limit() {
+    for congestion in CONTROLS.into_iter().filter(|control| fills(*control)) {
+        for is_loss in [true, false] {
+            let mut path = Bottleneck::new(congestion, 20_000, Duration::from_millis(10));
+            path.run(secs(4));
+            path.limit(Some(DELAY));
+            path.run(secs(3));
+            for _ in 0..6 {
+                if is_loss {
+                    path.loss.set(20);
+                } else {
+                    path.kbit_per_s.set(300);
+                }
+                path.run(Duration::from_millis(120));
+                path.loss.set(0);
+                path.kbit_per_s.set(20_000);
+                path.run(Duration::from_millis(400));
+                let (high, _) = path.run(Duration::from_millis(800));
+                let case = format!("{congestion:?}, {}", if is_loss { "loss" } else { "pause" });
+                assert!(high < DELAY + Duration::from_millis(2), "{case}: {high}");
+            }
+        }
+    }
+}

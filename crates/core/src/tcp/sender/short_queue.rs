@@ -32,6 +32,10 @@ pub(super) struct ShortQueue {
     known: u64,
     /// When the delivery rate began to be measured, and the bytes delivered by then.
     since: (Instant, u64),
+    /// Whether the limit, and not the congestion window, has held data back since then.
+    holds: bool,
+    /// Rates in a row that were much lower than the known one because of the limit.
+    slow: u32,
     /// Round-trip time without queues, as far as is known.
     base: Duration,
     /// Time between measurements.
@@ -97,6 +101,8 @@ impl ShortQueue {
             known: rate / 5 * 4,
             guessed: true,
             since: (Instant::ZERO, u64::MAX),
+            holds: false,
+            slow: 0,
             base,
             interval: INTERVAL,
             stage: Stage::Draining { before: srtt, step: Step::Falling },
@@ -120,9 +126,10 @@ impl ShortQueue {
     }
 
     /// Measures the delivery rate over several round trips: acknowledgements come in bursts.
-    fn delivered(&mut self, now: Instant, octets: u64, srtt: Duration) {
+    fn delivered(&mut self, now: Instant, octets: u64, srtt: Duration, cwnd: u32) {
         let (at, before) = self.since;
         let time = now.saturating_since(at);
+        self.holds &= self.limit < cwnd;
         if before > octets {
             self.since = (now, octets);
         } else if time >= LEAST_SPAN.max(srtt * 2) {
@@ -131,11 +138,15 @@ impl ShortQueue {
                 (self.guessed, self.rates) = (false, [rate, 0]);
             }
             self.rates[0] = self.rates[0].max(rate);
+            let held = core::mem::replace(&mut self.holds, true);
             self.since = (now, octets);
             if let Stage::Short { rates, .. } = &mut self.stage {
                 *rates += 1;
-                // The first ones are those of the measurement's end.
-                if *rates > 3 && self.delay.is_some() && rate < self.known / 4 * 3 {
+                // The first ones are those of the measurement's end. After losses, the congestion
+                // window is what makes the connection slow.
+                let is_slow = *rates > 3 && self.delay.is_some() && rate < self.known / 4 * 3 && held;
+                self.slow = if is_slow { self.slow + 1 } else { 0 };
+                if self.slow >= SLOW {
                     self.give_up(now, srtt);
                 }
             }
@@ -231,6 +242,7 @@ impl ShortQueue {
 
     /// Ends the limit until the next measurement.
     fn give_up(&mut self, now: Instant, srtt: Duration) {
+        self.slow = 0;
         self.stage = Stage::Unlimited { srtt, until: next(now, self.interval) };
         self.interval = (self.interval * 2).min(LONGEST);
     }
@@ -275,11 +287,11 @@ impl Sender {
 
     /// Called when SND.UNA has moved by `acked` bytes.
     pub(super) fn follow_queue(&mut self, now: Instant, acked: u32) {
-        let (ends, in_flight) = ((self.una, self.max), self.occupied());
+        let (ends, in_flight, cwnd) = ((self.una, self.max), self.occupied(), self.congestion.cwnd());
         // Data that arrives beyond a hole counts at once, not when the hole is filled.
         let delivered = self.counts.bytes_acked + u64::from(self.sacked_bytes());
         if let (Some(short), Some(srtt)) = (&mut self.short, self.rtt.srtt()) {
-            short.delivered(now, delivered, srtt);
+            short.delivered(now, delivered, srtt, cwnd);
             short.moved(now, ends, in_flight, srtt);
             short.move_limit(self.mss, acked, in_flight);
         }
@@ -295,6 +307,8 @@ fn next(now: Instant, interval: Duration) -> Instant {
 
 /// Least time over which the delivery rate is measured.
 const LEAST_SPAN: Duration = Duration::from_millis(200);
+/// Low rates in a row after which the limit ends: one may be a pause of this host.
+const SLOW: u32 = 2;
 /// Time between two measurements, as between those of BBR at first.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Longest time between them, where the queue is that of others.

@@ -63,6 +63,12 @@ fn compared(last: (&'static str, Means)) -> [(&'static str, Means); 8] {
     ]
 }
 
+/// All of these, or the one whose place is given.
+fn chosen(means: &[(&'static str, Means)]) -> Vec<(&'static str, Means)> {
+    let one = anabranch_testkit::given("ANABRANCH_MULTIPATH_MEANS");
+    one.map_or_else(|| means.to_vec(), |one| vec![means[one as usize]])
+}
+
 /// A program that carries connections while it is there.
 struct Carrier {
     means: Means,

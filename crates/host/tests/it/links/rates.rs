@@ -3,7 +3,7 @@
 use anabranch_testkit::paths::Path;
 use serde_json::{Value, json};
 
-use super::{Carrier, Links, Means, bins, compared, given, mean, outcome, path};
+use super::{Carrier, Links, Means, bins, chosen, compared, given, mean, outcome, path};
 
 struct Case {
     name: &'static str,
@@ -88,8 +88,8 @@ fn a_connection_uses_all_paths() {
 #[test]
 fn all_paths_together_carry_their_sum() {
     let (runs, only) = (given("RUNS", 0), given("CASE", CASES.len() as u64) as usize);
-    let compared = compared(("fastest bbr", Means::Ours(&["--scheduler", "fastest", "--congestion", "bbr"])));
-    let (seconds, one) = (given("SECONDS", 8) as f64, given("MEANS", compared.len() as u64) as usize);
+    let last = ("fastest bbr", Means::Ours(&["--scheduler", "fastest", "--congestion", "bbr"]));
+    let (compared, seconds) = (chosen(&compared(last)), given("SECONDS", 8) as f64);
     for (_, case) in CASES.iter().enumerate().filter(|(i, _)| only == CASES.len() || only == *i) {
         let Some(links) = (runs > 0).then(|| Links::open(case.paths)).flatten() else { return };
         if case.kind == "get" {
@@ -101,20 +101,19 @@ fn all_paths_together_carry_their_sum() {
             let (sum, best) = plain(&links, case.paths.len(), case.kind, seconds);
             sums.push(sum);
             bests.push(best);
-            let chosen = |i: &usize| one == compared.len() || one == *i;
-            for i in (0..compared.len()).filter(chosen) {
-                let ((_, means), rates) = (&compared[i], &mut rates[i]);
+            for ((_, means), rates) in compared.iter().zip(&mut rates) {
                 rates.push(rate(&links, &links.carrier(*means), case.kind, seconds));
                 println!("{means:?}: {:.1}", rates[rates.len() - 1]);
             }
         }
         println!("{} ({}): plain sum {:.1}, best {:.1}", case.name, case.kind, mean(&sums), mean(&bests));
-        let kernel = mean(&rates[0]);
+        let first = (compared[0].0, mean(&rates[0]));
         for ((name, _), rates) in compared.iter().zip(&rates) {
             let mean = mean(rates);
-            let (part, times) = (mean / self::mean(&sums), mean / kernel);
+            let (part, times) = (mean / self::mean(&sums), mean / first.1);
             println!(
-                "  {name}: {mean:.1} Mbit/s, {part:.3} of the sum, {times:.2} of kernel cubic; {rates:.1?}"
+                "  {name}: {mean:.1} Mbit/s, {part:.3} of the sum, {times:.2} of {}; {rates:.1?}",
+                first.0
             );
         }
     }
