@@ -14,9 +14,39 @@ pub(crate) struct Pace {
     free_at: Instant,
     /// When bytes were last acknowledged while more were in flight.
     busy_since: Option<Instant>,
+    last: Option<Sample>,
     /// When the first segment was sent.
     first_sent: Option<Instant>,
     acked: u64,
+}
+
+/// A measurement: the bytes acknowledged at one time, in the time since the acknowledgement before.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Instant,
+    time: Duration,
+    octets: u64,
+    /// The service time before it.
+    known: Duration,
+}
+
+impl Sample {
+    /// The service time with this sample. The shortest spacing counts: windows also cause gaps, but
+    /// nothing passes faster than the bottleneck.
+    fn service(&self, mss: u32) -> Duration {
+        let (known, sample) = (self.known, per_segment(self.time, self.octets, mss));
+        if sample.is_zero() {
+            known
+        } else if sample < known {
+            (known + sample) / 2
+        } else {
+            known + (sample - known) / 16
+        }
+    }
+}
+
+fn per_segment(time: Duration, octets: u64, mss: u32) -> Duration {
+    time.mul_ratio(u64::from(mss), octets.max(u64::from(mss) / 2))
 }
 
 impl Pace {
@@ -47,29 +77,52 @@ impl Pace {
             return;
         }
         self.acked = acked;
-        let per_segment = |time: Duration| time.mul_ratio(u64::from(mss), octets.max(u64::from(mss) / 2));
         match (self.busy_since, self.measured, self.first_sent) {
             // The first sample: the time by which data took longer than the handshake.
             (_, None, Some(sent)) => {
-                self.measured = Some(per_segment(now.saturating_since(sent).saturating_sub(min_rtt)));
+                let time = now.saturating_since(sent).saturating_sub(min_rtt);
+                self.measured = Some(per_segment(time, octets, mss));
             }
-            // The shortest spacing counts. Windows also cause gaps, but nothing passes faster than
-            // the bottleneck.
             (Some(since), Some(known), _) => {
-                let sample = per_segment(now.saturating_since(since));
-                self.measured = Some(if sample.is_zero() {
-                    known
-                } else if sample < known {
-                    (known + sample) / 2
-                } else {
-                    known + (sample - known) / 16
-                });
+                // A host may read several acknowledgements at once: together they are one sample.
+                let together = self.last.filter(|last| last.at == now);
+                let sample = match together {
+                    Some(last) => Sample { octets: last.octets + octets, ..last },
+                    None => Sample { at: now, time: now.saturating_since(since), octets, known },
+                };
+                self.measured = Some(sample.service(mss));
+                self.last = Some(sample);
             }
             (_, None, None) | (None, Some(_), _) => {}
         }
         self.busy_since = (in_flight > 0).then_some(now);
         if in_flight == 0 {
             self.free_at = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One acknowledgement for two segments, which pass the bottleneck in 240 µs each. The host
+    /// reads them once in this time.
+    #[test]
+    fn acknowledgements_that_are_read_together_do_not_make_a_path_slow() {
+        const SEGMENT: u64 = 240;
+        for turn in [1, 1000, 3000, 10_000] {
+            let mut pace = Pace::default();
+            pace.sent(Instant::ZERO);
+            let path = (Duration::from_micros(100), 1000);
+            for ack in 1..2000 {
+                let arrival = 2 * SEGMENT * ack;
+                let read = Instant::ZERO + Duration::from_micros(arrival.div_ceil(turn) * turn);
+                pace.acknowledged(read, 2000 * ack, 50_000, path);
+            }
+            let (service, least) = (pace.service().expect("it is measured"), SEGMENT * 3 / 4);
+            let range = Duration::from_micros(least)..=Duration::from_micros(SEGMENT + 10);
+            assert!(range.contains(&service), "{turn} µs: {service}");
         }
     }
 }

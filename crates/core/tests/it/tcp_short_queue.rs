@@ -274,3 +274,22 @@ fn losses_and_pauses_do_not_end_the_limit() {
         }
     }
 }
+
+/// Also while the queue of slow start drains, in which neither rate nor window say what the path
+/// holds.
+#[test]
+fn a_limit_may_begin_at_any_time() {
+    for congestion in CONTROLS {
+        for begin in (200..3000).step_by(100) {
+            let mut path = Bottleneck::new(congestion, 20_000, Duration::from_millis(10));
+            path.run(Duration::from_millis(begin));
+            for _ in 0..15 {
+                path.limit(Some(DELAY));
+                path.run(Duration::from_millis(100));
+            }
+            let (high, rate) = path.run(secs(3));
+            assert!(high < DELAY + Duration::from_millis(2), "{congestion:?}, {begin} ms: {high}");
+            assert!(rate > 0.95 * 19.3e6, "{congestion:?}, {begin} ms: {rate} bit/s");
+        }
+    }
+}
