@@ -50,6 +50,8 @@ pub struct Connection {
     leaving: bool,
     /// Whether data was sent twice on the only subflow: its bytes are no longer those of the data.
     diverged: bool,
+    /// A further subflow was ready, so data may have been on it.
+    joined: bool,
     /// Whether the last segment had no MPTCP option.
     mute: bool,
     /// Whether the peer accepts subflows to the address and port of the first one.
@@ -173,10 +175,10 @@ impl Connection {
     }
 
     /// Sets whether a subflow is a backup, used only while no other works; the peer is told
-    /// (MP_PRIO, RFC 8684 section 3.3.8).
+    /// (MP_PRIO, RFC 8684 section 3.3.8). If the peer has declared it one, it stays one.
     pub fn set_backup(&mut self, subflow: SubflowId, backup: bool) {
         let Some(subflow) = self.subflows.get_mut(subflow.index()) else { return };
-        subflow.backup = backup;
+        subflow.backup_here = backup;
         if let Some(multipath) = subflow.tcp.multipath() {
             // A SYN that is still to be sent says so too: a peer with data does not wait.
             if let MptcpOption::MpJoin(MpJoin::Syn { backup: said, .. }) = &mut multipath.syn {
@@ -275,7 +277,8 @@ impl Connection {
             id: subflow.id,
             path: subflow.path,
             ready: subflow.is_ready(),
-            backup: subflow.backup,
+            backup: subflow.is_backup(),
+            backup_here: subflow.backup_here,
             reset: subflow.reset,
             bytes_assigned: subflow.bytes_assigned,
             tcp: subflow.tcp.info(),

@@ -169,8 +169,11 @@ pub struct SubflowInfo {
     pub path: PathId,
     /// Whether the subflow carries data.
     pub ready: bool,
-    /// Whether the subflow is a backup, used only while no other works.
+    /// Whether the subflow is a backup, used only while no other works: one of both ends has
+    /// declared it.
     pub backup: bool,
+    /// Whether this end has declared it.
+    pub backup_here: bool,
     /// Why the peer has reset the subflow, if it said so (MP_TCPRST, RFC 8684 section 3.6).
     pub reset: Option<MpTcpRst>,
     /// Bytes of data assigned to the subflow, re-injected ones included.

@@ -89,8 +89,10 @@ pub(crate) struct Subflow {
     pub(crate) stage: Stage,
     /// The peer's address of the subflow.
     pub(crate) remote_address: AddressId,
-    /// Whether one of both ends has declared it a backup.
-    pub(crate) backup: bool,
+    /// Whether this end and the peer have declared it a backup: neither takes back what the other
+    /// has said.
+    pub(crate) backup_here: bool,
+    pub(crate) backup_there: bool,
     /// Number of time-outs already handled.
     pub(crate) timeouts: u64,
     /// When our HMAC is sent again.
@@ -119,7 +121,8 @@ impl Subflow {
             tcp,
             stage,
             remote_address: AddressId(0),
-            backup: false,
+            backup_here: false,
+            backup_there: false,
             timeouts: 0,
             confirm_at: None,
             confirm_tries: 0,
@@ -132,6 +135,10 @@ impl Subflow {
             bytes_assigned: 0,
             bytes_received: 0,
         }
+    }
+
+    pub(crate) fn is_backup(&self) -> bool {
+        self.backup_here || self.backup_there
     }
 
     /// Whether new data may be assigned. The first subflow need not wait for the peer's

@@ -359,3 +359,81 @@ fn options_that_vanish_during_the_transfer_end_multipath() {
         assert!(side.events.contains(&Event::FellBack), "{:?}", side.events);
     }
 }
+
+/// A join that never opened has carried no data: the connection falls back as if it had not been
+/// tried, and both applications get what was sent.
+#[test]
+fn a_join_that_never_opened_changes_nothing_about_a_fallback() {
+    // In the slow start and later.
+    for (refused, moment) in [(true, 200), (false, 200), (true, 1000), (false, 1000), (true, 1900)] {
+        let config = Config { repeat_keys: true, silence: Some(Duration::from_millis(50)), ..config(false) };
+        let mut world = World::new(config, config, paths(2), 7);
+        world.rule = Some(Box::new(move |now, _, path, segment| {
+            if path == PathId(1) && !refused {
+                return Verdict::Drop;
+            }
+            if path == PathId(1) || now > Instant::ZERO + Duration::from_millis(moment) {
+                segment.mptcp = Mptcp::NONE;
+            }
+            Verdict::Pass
+        }));
+        let (world, differ) = exchange(world);
+        assert_eq!(differ, [0, 0], "refused {refused}, {moment} ms");
+        for side in [&world.client, &world.server] {
+            assert!(side.events.contains(&Event::FellBack), "{refused}, {moment} ms: {:?}", side.events);
+        }
+    }
+}
+
+/// As without the join: the bytes of the only subflow cannot be sent again, so the damaged one is
+/// delivered.
+#[test]
+fn damage_after_a_join_that_was_refused_ends_no_connection() {
+    for from in [End::Client, End::Server] {
+        let mut world = World::new(config(true), config(true), paths(2), 42);
+        let (_, mut rule) = damage(from, 60);
+        world.rule = Some(Box::new(move |now, end, path, segment| {
+            if path == PathId(1) {
+                segment.mptcp = Mptcp::NONE;
+            }
+            rule(now, end, path, segment)
+        }));
+        let (world, differ) = exchange(world);
+        assert_eq!(differ, if from == End::Client { [1, 0] } else { [0, 1] });
+        assert!(world.client.events.contains(&Event::FellBack), "{from:?}: {:?}", world.client.events);
+    }
+}
+
+/// Where another subflow has been used, plain TCP is not possible: the connection ends, and what
+/// has arrived until then is right.
+#[test]
+fn without_options_a_connection_that_had_two_subflows_ends() {
+    for (early, closed) in [(true, true), (true, false), (false, true)] {
+        let mut world = World::new(config(false), config(false), paths(2), 7);
+        let data = octets(5, 400_000);
+        if early {
+            world.client.outbox = data.clone();
+        }
+        world.rule = Some(Box::new(|now, _, _, segment| {
+            if now > Instant::ZERO + Duration::from_millis(1000) {
+                segment.mptcp = Mptcp::NONE;
+            }
+            Verdict::Pass
+        }));
+        world.run_until(Instant::ZERO + Duration::from_millis(700), |_| false);
+        if closed {
+            let now = world.now;
+            world.client.mptcp().close_subflow(now, SubflowId(1));
+        }
+        world.run_until(Instant::ZERO + Duration::from_millis(1100), |_| false);
+        if !early {
+            world.client.outbox = data.clone();
+        }
+        let is_over = |event: &Event| matches!(event, Event::Closed(_));
+        let over = |world: &mut World| world.client.events.iter().any(is_over);
+        let case = format!("early {early}, closed {closed}");
+        assert!(world.run_until(Instant::ZERO + Duration::from_secs(600), over), "{case}");
+        assert!(!world.client.events.contains(&Event::FellBack), "{case}");
+        assert!(world.server.inbox.len() < data.len() && data.starts_with(&world.server.inbox), "{case}");
+    }
+}

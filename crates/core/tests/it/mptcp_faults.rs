@@ -300,6 +300,55 @@ fn addresses_and_priorities_are_told() {
     assert_eq!(world.client.mptcp().subflow_info(SubflowId(1)).unwrap().bytes_assigned, before);
 }
 
+/// RFC 8684 section 3.3.8: MP_PRIO is about the data that its sender is to receive, so it does not
+/// take back what the receiver of the option has declared.
+#[test]
+fn a_peer_cannot_end_the_backup_of_this_end() {
+    for ours in [true, false] {
+        let mut world = World::new(config(), config(), two_paths(), 30);
+        world.client.outbox = octets(5, 10_000);
+        world.run_until(at(1), |_| false);
+        world.client.mptcp().set_backup(SubflowId(1), ours);
+        world.server.mptcp().set_backup(SubflowId(1), true);
+        world.run_until(at(2), |_| false);
+        world.server.mptcp().set_backup(SubflowId(1), false);
+        world.run_until(at(3), |_| false);
+        let backup = |world: &mut World| world.client.mptcp().subflow_info(SubflowId(1)).unwrap();
+        let before = backup(&mut world);
+        assert_eq!((before.backup, before.backup_here), (ours, ours));
+        world.client.outbox = octets(6, 200_000);
+        world.run_until(at(20), |_| false);
+        assert_eq!(backup(&mut world).bytes_assigned == before.bytes_assigned, ours);
+    }
+}
+
+/// TCP has acknowledged the data of a segment with a wrong key: the connection must not go on
+/// without it.
+#[test]
+fn data_with_a_wrong_key_ends_the_connection() {
+    for repeat_keys in [false, true] {
+        let config = Config { repeat_keys, ..config() };
+        let mut world = World::new(config, config, two_paths(), 7);
+        world.rule = Some(Box::new(|_, end, _, segment| {
+            if let (End::Client, [MptcpOption::MpCapable(capable)]) = (end, segment.mptcp.options()) {
+                let mut capable = *capable;
+                if let CapableForm::Ack { receiver, .. } | CapableForm::Data { receiver, .. } =
+                    &mut capable.form
+                {
+                    receiver.0 ^= 1;
+                }
+                segment.mptcp = Mptcp::only(MptcpOption::MpCapable(capable));
+            }
+            Verdict::Pass
+        }));
+        world.client.outbox = octets(5, 20_000);
+        (world.client.closes, world.server.closes) = (true, true);
+        assert!(world.run_to_end(600), "{repeat_keys}");
+        assert_eq!(world.client.events.last(), Some(&Event::Closed(CloseReason::Reset)));
+        assert!(world.server.inbox.is_empty());
+    }
+}
+
 #[test]
 fn the_first_segments_are_those_of_the_rfc() {
     let said = Rc::new(Cell::new(0));

@@ -141,6 +141,7 @@ impl Connection {
             failed: false,
             leaving: false,
             diverged: false,
+            joined: false,
             mute: false,
             joins_here: true,
             announced: alloc::vec::Vec::new(),
@@ -170,7 +171,8 @@ impl Connection {
         let open = self.subflows.iter().filter(|s| s.is_alive()).count();
         if self.over.is_some() || (self.tx.fin_acked() && self.rx.ended()) {
             Some(JoinError::Closing)
-        } else if self.mode != Mode::Multipath || !self.confirmed {
+        } else if self.mode != Mode::Multipath || !self.confirmed || self.failed {
+            // After MP_FAIL on the only subflow, the connection continues as plain TCP.
             Some(JoinError::NotMultipath)
         } else if open >= usize::from(self.config.max_subflows.min(MAX_SUBFLOWS)) || self.place().is_none() {
             Some(JoinError::TooMany)
@@ -229,7 +231,7 @@ impl Connection {
         let id = self.add(path, tcp, Stage::Joined { expects: leftmost_160(&theirs) });
         if let Some(subflow) = self.subflows.get_mut(id.index()) {
             subflow.remote_address = remote_address;
-            subflow.backup = backup;
+            subflow.backup_there = backup;
         }
         Ok(id)
     }
@@ -367,7 +369,7 @@ impl Connection {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         match proof {
             Some((backup, address, ours)) => {
-                subflow.backup |= backup;
+                subflow.backup_there = backup;
                 subflow.remote_address = address;
                 if let Some(multipath) = subflow.tcp.multipath() {
                     multipath.ack = Some(MptcpOption::MpJoin(MpJoin::Ack { hmac: leftmost_160(&ours) }));
@@ -399,6 +401,10 @@ impl Connection {
             (CapableForm::Ack { sender, receiver } | CapableForm::Data { sender, receiver, .. }, None) => {
                 if receiver != self.local.key {
                     self.dropped += 1;
+                    // Its data is acknowledged already, so it must not be missing in silence.
+                    if matches!(capable.form, CapableForm::Data { .. }) {
+                        self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
+                    }
                     return;
                 }
                 self.confirmed = true;
@@ -449,6 +455,7 @@ impl Connection {
         }
         if subflow.stage == Stage::Unconfirmed {
             subflow.stage = Stage::Ready;
+            self.joined = true;
             let id = subflow.id;
             self.raise(Event::SubflowEstablished(id));
         }
@@ -473,6 +480,7 @@ impl Connection {
         if expects == *hmac {
             subflow.stage = Stage::Ready;
             subflow.tcp.acknowledge();
+            self.joined = true;
             let id = subflow.id;
             self.raise(Event::SubflowEstablished(id));
         } else {
@@ -481,10 +489,11 @@ impl Connection {
         }
     }
 
-    /// Whether the connection may continue as plain TCP: all data has been on its only subflow
-    /// once, so the bytes of the subflow are those of the data.
+    /// Whether the connection may continue as plain TCP: all data has been on its first subflow
+    /// once, so the bytes of the subflow are those of the data. Joins that were refused or are not
+    /// answered yet have carried none.
     pub(super) fn may_fall_back(&self) -> bool {
-        self.mode == Mode::Multipath && self.subflows.len() == 1 && !self.diverged
+        self.mode == Mode::Multipath && !self.joined && !self.diverged
     }
 
     /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if a segment has
@@ -498,6 +507,7 @@ impl Connection {
         let first = (self.mode == Mode::Multipath && self.confirmed).then(|| self.local.idsn + 1);
         self.mode = Mode::Plain;
         self.announced.clear();
+        (1..self.subflows.len()).for_each(|further| self.reset_subflow(further, ResetReason::MIDDLEBOX));
         let rest = self.tx.take_unassigned();
         let (Some(subflow), rx) = (self.subflows.first_mut(), &mut self.rx) else { return };
         if let Some(remote) = self.remote {

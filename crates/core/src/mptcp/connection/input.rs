@@ -126,14 +126,14 @@ impl Connection {
         self.subflows.get(index).is_some_and(|s| s.stage == Stage::Ready)
     }
 
-    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow:
+    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow that was ready:
     /// data arrives without MPTCP options, or the answer to the handshake has none: the
     /// acknowledgement of our first data, or a FIN (RFC 8684 section 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
         index == 0
-            && self.subflows.len() == 1
+            && !self.joined
             && !self.diverged
             && is_plain(&incoming.mptcp)
             && match subflow.stage {
@@ -186,7 +186,7 @@ impl Connection {
             }
             MptcpOption::MpPrio { backup } => {
                 if let Some(subflow) = self.subflows.get_mut(index) {
-                    subflow.backup = *backup;
+                    subflow.backup_there = *backup;
                     let id = subflow.id;
                     self.raise(Event::Priority(id, *backup));
                 }

@@ -157,11 +157,20 @@ impl Connection {
     /// Handles a stall of the data level. Data that subflows have acknowledged and the peer lacks
     /// is sent again, the DATA_FIN is repeated, and a closed window is probed.
     fn unstall(&mut self) {
-        if self.may_fall_back() && self.mute && (!self.confirmed || self.only_subflow_delivers()) {
+        if self.mute {
             // The peer answers our keys without an option, or has our data and sends no DATA_ACK: a
-            // middlebox removes the options, or the peer has fallen back. Sent again on this
+            // middlebox removes the options, or the peer has fallen back. Sent again on the same
             // subflow, the data could arrive twice.
-            return self.fall_back(Some(self.peer_window()));
+            let deliver = self.deliver_oldest();
+            if self.may_fall_back() && (!self.confirmed || !deliver.is_empty()) {
+                return self.fall_back(Some(self.peer_window()));
+            }
+            // One segment without options may be an exception.
+            if self.stalls > MOST_MUTE {
+                deliver.iter().for_each(|index| self.reset_subflow(*index, ResetReason::MIDDLEBOX));
+            } else if !deliver.is_empty() && self.subflows.iter().filter(|s| s.is_ready()).count() < 2 {
+                return;
+            }
         }
         let subflows = &self.subflows;
         let mut first = true;
@@ -176,7 +185,7 @@ impl Connection {
         });
         let (ends, stalls) = (self.ends(), self.stalls as usize);
         let (backups, regular): (Vec<usize>, Vec<usize>) =
-            self.speakers().into_iter().partition(|index| self.subflows[*index].backup);
+            self.speakers().into_iter().partition(|index| self.subflows[*index].is_backup());
         // The first stall may be a false alarm, and a backup may be expensive.
         let backups = if stalls > 1 || regular.is_empty() { backups } else { Vec::new() };
         // Each stall probes on another subflow, because the previous one may have failed.
@@ -191,13 +200,14 @@ impl Connection {
         }
     }
 
-    /// Whether the peer has acknowledged the oldest chunk on the first subflow.
-    fn only_subflow_delivers(&self) -> bool {
-        let has = |chunk: &Chunk| {
-            let mut copies = chunk.copies();
-            copies.all(|copy| self.subflows[0].tcp.has_delivered(copy.seq, copy.end))
+    /// The open subflows on which the peer has acknowledged the oldest chunk.
+    fn deliver_oldest(&self) -> Vec<usize> {
+        let delivers = |copy: &Copy| {
+            let subflow = self.subflows.get(copy.on).filter(|s| s.is_alive());
+            subflow.is_some_and(|s| s.tcp.has_delivered(copy.seq, copy.end))
         };
-        self.tx.chunk(0).is_some_and(has)
+        let chunk = self.tx.chunk(0);
+        chunk.into_iter().flat_map(Chunk::copies).filter(|copy| delivers(copy)).map(|copy| copy.on).collect()
     }
 
     fn arm_stall(&mut self, now: Instant) {
@@ -421,3 +431,5 @@ fn retire(now: Instant, subflow: &mut Subflow) {
 /// Longest interval between checks of data without progress.
 const MAX_STALL: Duration = Duration::from_secs(60);
 const MAX_SHIFT: u32 = 6;
+/// Checks without progress after which a peer that sends no MPTCP options is given up.
+const MOST_MUTE: u32 = 3;

@@ -75,7 +75,7 @@ impl Connection {
             (0..self.subflows.len()).filter(|i| self.subflows[*i].is_ready()).collect();
         ready.sort_by_key(|index| {
             let subflow = &self.subflows[*index];
-            (!subflow.answers(), subflow.backup, *index != self.last_heard, subflow.tcp.info().srtt)
+            (!subflow.answers(), subflow.is_backup(), *index != self.last_heard, subflow.tcp.info().srtt)
         });
         ready
     }
@@ -120,8 +120,8 @@ impl Connection {
     /// have had a time-out and no answer since (RFC 8684 section 3.3.8). A silence alone may be a
     /// false alarm, and a backup may be expensive.
     fn views(&self, now: Instant) -> Vec<PathView> {
-        let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup && !s.is_condemned());
-        let eligible = |s: &Subflow| s.is_ready() && !(regular && s.backup);
+        let regular = self.subflows.iter().any(|s| s.is_ready() && !s.is_backup() && !s.is_condemned());
+        let eligible = |s: &Subflow| s.is_ready() && !(regular && s.is_backup());
         let speaks = self.subflows.iter().any(|s| eligible(s) && s.answers());
         let carries = |s: &Subflow| eligible(s) && (!speaks || s.answers());
         let redundant = self.config.scheduler == SchedulerKind::Redundant;
@@ -239,7 +239,7 @@ impl Connection {
     fn send_copy(&mut self, now: Instant, index: usize, chunk: usize) -> bool {
         let Some((dsn, len)) = self.tx.chunk(chunk).map(|chunk| (chunk.dsn, chunk.len)) else { return false };
         let copy = self.put(now, index, dsn, len);
-        self.diverged |= self.subflows.len() == 1;
+        self.diverged = true;
         self.tx.copied(chunk, copy);
         true
     }

@@ -255,7 +255,7 @@ impl Stack {
         let Some(flow) = entry.flows.get(usize::from(subflow.0)) else { return };
         let Some(info) = entry.connection.subflow_info(subflow) else { return };
         let Some(path) = self.paths.get_mut(&flow.path) else { return };
-        if path.config.backup && !info.backup {
+        if path.config.backup && !info.backup_here {
             entry.connection.set_backup(subflow, true);
         }
         if let Some(rtt) = info.tcp.min_rtt {
