@@ -30,6 +30,10 @@ impl FromStr for Endpoint {
         if host.is_empty() {
             return Err(expected.to_owned());
         }
+        // The C library takes a number for an IPv4 address: 1080 would be 0.0.4.56.
+        if host.bytes().all(|octet| octet.is_ascii_digit()) {
+            return Err(format!("`{host}` is a number and no host; {expected}"));
+        }
         let port = port.map(|port| port.parse().map_err(|_| format!("`{port}` is not a port; {expected}")));
         Ok(Self { text: text.to_owned(), host: host.to_owned(), port: port.transpose()? })
     }
@@ -81,7 +85,7 @@ mod tests {
         ] {
             assert_eq!(address(text).as_deref(), Some(expected), "{text}");
         }
-        for text in ["", ":80", "[::1", "[::1]80", "host:port", "host:70000", "[]:1"] {
+        for text in ["", ":80", "[::1", "[::1]80", "host:port", "host:70000", "[]:1", "1080", "80:80"] {
             assert!(text.parse::<Endpoint>().is_err(), "{text}");
         }
     }

@@ -159,7 +159,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         return if arguments.json { output::json(&report) } else { Ok(()) };
     }
     folder.refuse_tuned(&arguments.pid)?;
-    let processes = arguments.pid.iter().map(|pid| Process::open(*pid).map_err(|e| no_process(*pid, &e)));
+    let processes = arguments.pid.iter().map(|pid| Process::claim(*pid).map_err(|e| no_process(*pid, &e)));
     let processes = processes.collect::<Result<Vec<_>, _>>()?;
     let (clock, policy) = (Clock::start(), arguments.policy);
     let tuner = ProgramTuner::new(clock.now(), config, processes).map_err(|error| too_small(&error))?;
@@ -249,6 +249,9 @@ fn config(arguments: &Arguments) -> Result<ProgramConfig, Error> {
         peers: arguments.peer.iter().map(|Peers(addresses)| addresses.clone()).collect(),
         ..ProgramConfig::new(Config { threshold, policy, ..Config::default() })
     };
+    if let Some(twice) = arguments.pid.iter().enumerate().find(|(i, pid)| arguments.pid[..*i].contains(pid)) {
+        return Err(Error::input(format!("--pid {} is given twice", twice.1)).with_hint("give it once"));
+    }
     // Without processes it changes nothing.
     let checked = ProgramTuner::new(Clock::start().now(), config.clone(), Vec::new());
     checked.map(|_| config).map_err(|error| too_small(&error))
@@ -274,6 +277,8 @@ fn no_process(pid: u32, error: &std::io::Error) -> Error {
                 "run as root, with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or as its user if kernel.yama.ptrace_scope is 0",
             )
         }
+        ErrorKind::ResourceBusy => Error::input(format!("--pid {pid}: another command tunes the process"))
+            .with_hint("stop it first, or give it both --pid options"),
         _ => Error::missing(format!("--pid {pid}: cannot open the process: {error}"))
             .with_hint("this needs Linux 5.6 and /proc"),
     }

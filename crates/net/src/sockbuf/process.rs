@@ -3,7 +3,7 @@
 //! No duplicate is kept: the connection of a socket ends only when its last descriptor is closed,
 //! so a duplicate would hide from the peer that the program has closed its own.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
@@ -32,6 +32,8 @@ pub struct Process {
     pid: u32,
     started: u64,
     pidfd: OwnedFd,
+    /// Its folder in `/proc`, locked.
+    claim: Option<File>,
 }
 
 impl Process {
@@ -49,7 +51,7 @@ impl Process {
             Errno::SRCH | Errno::INVAL => not_found(),
             other => other.into(),
         })?;
-        let process = Self { pid, started: started(pid)?, pidfd };
+        let process = Self { pid, started: started(pid)?, pidfd, claim: None };
         // The kernel checks the right before it looks for the descriptor.
         match process.duplicate(RawFd::MAX) {
             Err(Errno::SRCH) => return Err(not_found()),
@@ -57,6 +59,22 @@ impl Process {
             Err(other) => return Err(other.into()),
         }
         process.sockets().map(|_| process)
+    }
+
+    /// Opens a process and claims it for as long as this value exists: of two that change the
+    /// buffers of one process, each would restore what the other has set.
+    ///
+    /// # Errors
+    /// * `ResourceBusy`: the process is claimed, by whichever user, in the same PID namespace.
+    /// * As [`Process::open`].
+    pub fn claim(pid: u32) -> io::Result<Self> {
+        let process = Self::open(pid)?;
+        let folder = File::open(format!("/proc/{pid}"))?;
+        match folder.try_lock() {
+            Ok(()) => Ok(Self { claim: Some(folder), ..process }),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// Its number.

@@ -126,9 +126,9 @@ impl Connection {
         self.subflows.get(index).is_some_and(|s| s.stage == Stage::Ready)
     }
 
-    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow that was ready:
-    /// data arrives without MPTCP options, or the answer to the handshake has none: the
-    /// acknowledgement of our first data, or a FIN (RFC 8684 section 3.7).
+    /// Whether the peer speaks plain TCP, or a middlebox makes it appear so, on the only subflow
+    /// that was ready: data arrives without MPTCP options, or the answer to the handshake has none:
+    /// the acknowledgement of our first data, or a FIN (RFC 8684 section 3.7).
     fn speaks_plain(&self, index: usize, incoming: &Incoming) -> bool {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();

@@ -77,6 +77,9 @@ fn the_next_start_restores_what_nobody_has_restored() {
     }
     // No other process tunes this process meanwhile.
     super::refused(&run(&state, &["--pid", &pid]), 2, &["already tunes process", "hint: stop it"]);
+    // Nor one with another folder, such as that of another user.
+    let other = tempfile::tempdir().expect("a folder");
+    super::refused(&run(&other, &["--pid", &pid]), 2, &["another command tunes", "hint: stop it"]);
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let guard = std::fs::read_to_string(children).expect("it has children");
     for process in [guard.trim(), &child.id().to_string()] {

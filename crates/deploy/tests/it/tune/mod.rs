@@ -56,6 +56,7 @@ fn bad_input_is_one_error_with_a_hint() {
     refused(&run(&state, &["--pid", &pid, "--budget", "100 kB"]), 2, &["too small", "hint: give at least"]);
     refused(&run(&state, &["--pid", &pid, "--guarantee", "2"]), 2, &["from 0 to 1"]);
     refused(&run(&state, &["--pid", &pid, "--peer", "here"]), 2, &["`here` is no IP address"]);
+    refused(&run(&state, &["--pid", &pid, "--pid", &pid]), 2, &["is given twice", "hint: "]);
     refused(&run(&state, &[]), 2, &["--pid"]);
     std::fs::write(state.path().join("7.sockets"), "{").expect("a file");
     refused(&run(&state, &["--restore"]), 2, &["7.sockets is damaged", "hint: remove it"]);
