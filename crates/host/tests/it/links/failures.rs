@@ -52,15 +52,15 @@ fn play(links: &Links, means: Means, failure: Failure, at: usize, jitter: u64) -
     let carrier = links.carrier(means);
     let events = json!([{"at": FAILS + jitter, "run": fails}, {"at": RETURNS + jitter, "run": returns}]);
     let outcome = links.ask(&carrier, json!({"kind": "put", "seconds": SECONDS, "events": events}));
-    let time = |event: usize| outcome["events"][event]["done"].as_f64().expect("it happened") as u64;
-    let bins = bins(&outcome);
-    Outcome { pause: pause(&bins, time(0), time(1)), used: used(&bins, time(1)) }
+    let time = |event: usize, when| outcome["events"][event][when].as_f64().expect("it happened") as u64;
+    let (bins, returned) = (bins(&outcome), time(1, "done"));
+    Outcome { pause: pause(&bins, time(0, "begun"), returned), used: used(&bins, returned) }
 }
 
-/// The longest pause that begins after `from`. The failing command takes a few ms itself, so a
-/// pause may begin before it is done.
+/// The longest pause that ends after `from`.
 fn pause(bins: &BTreeMap<u64, u64>, from: u64, to: u64) -> f64 {
-    let times: Vec<u64> = bins.range(from - 50..to).map(|(at, _)| *at).chain([to]).collect();
+    let before = bins.range(..from).next_back().map_or(from, |(at, _)| *at);
+    let times: Vec<u64> = bins.range(before..to).map(|(at, _)| *at).chain([to]).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(to - from) as f64
 }
 
@@ -95,7 +95,8 @@ fn tried(hosts: &mut [Links], means: Means, failure: Failure, tries: u64) -> Vec
     outcomes.into_inner().expect("no try panics with it")
 }
 
-/// Prints the pauses for each way to fail.
+/// Prints the pauses for each way to fail. With our program at most one try in twenty has a longer
+/// one than 300 ms.
 #[test]
 fn a_failing_path_stops_no_connection_for_long() {
     let (tries, at_once) = (given("TRIES", 0), given("FAILING_AT_ONCE", 4));
@@ -118,6 +119,8 @@ fn a_failing_path_stops_no_connection_for_long() {
                 used.iter().filter(|used| **used <= 2000.0).count(),
                 percentile(&mut used, 0.5),
             );
+            let judged = matches!(carrier, Means::Ours(_));
+            assert!(!judged || good as u64 * 20 >= tries * 19, "{failure:?} {name}: {good} of {tries}");
         }
     }
 }

@@ -176,10 +176,11 @@ def get(job):
 
 
 def happen(job):
-    """Runs commands at their times, and notes when they are done."""
+    """Runs commands at their times, and notes when they begin and are done."""
     begin = now()
     for event in job["events"]:
         time.sleep(max(0, event["at"] - (now() - begin)) / 1e3)
+        event["begun"] = now()
         subprocess.run(event["run"], shell=True, check=True)
         event["done"] = now()
 
