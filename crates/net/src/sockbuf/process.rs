@@ -33,7 +33,7 @@ pub struct Process {
     started: u64,
     pidfd: OwnedFd,
     /// Its folder in `/proc`, locked.
-    claim: Option<File>,
+    _claim: Option<File>,
 }
 
 impl Process {
@@ -51,7 +51,7 @@ impl Process {
             Errno::SRCH | Errno::INVAL => not_found(),
             other => other.into(),
         })?;
-        let process = Self { pid, started: started(pid)?, pidfd, claim: None };
+        let process = Self { pid, started: started(pid)?, pidfd, _claim: None };
         // The kernel checks the right before it looks for the descriptor.
         match process.duplicate(RawFd::MAX) {
             Err(Errno::SRCH) => return Err(not_found()),
@@ -71,7 +71,7 @@ impl Process {
         let process = Self::open(pid)?;
         let folder = File::open(format!("/proc/{pid}"))?;
         match folder.try_lock() {
-            Ok(()) => Ok(Self { claim: Some(folder), ..process }),
+            Ok(()) => Ok(Self { _claim: Some(folder), ..process }),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::ResourceBusy.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
