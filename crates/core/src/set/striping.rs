@@ -26,8 +26,9 @@ pub enum StripingPolicy {
     /// that adapts such that packets do not meet. For meshes in which all paths share the channel
     /// around the node and its MAC gives up early.
     Turns,
-    /// Predictive at first. On slow networks whose paths may share a channel, turns are tried, and
-    /// kept while they are faster.
+    /// Turns where all gateways with a session share a channel by
+    /// [`Gateway::shared_channel`](anabranch_wire::set::Gateway::shared_channel), until a
+    /// measurement excludes that channel. Otherwise as [`Predictive`].
     Adaptive,
     /// A policy supplied by the user. Chunks are cut as for [`Window`].
     #[cfg_attr(feature = "serde", serde(skip))]
