@@ -73,6 +73,7 @@ local f = {
     depleted = ProtoField.bool("anabranch.gateway.depleted", "Depleted", 8, nil, 0x02),
     is_ipv6 = ProtoField.bool("anabranch.ipv6", "IPv6", 8, nil, 0x01),
     has_key = ProtoField.bool("anabranch.gateway.has_key", "Key", 8, nil, 0x04),
+    shared_channel = ProtoField.bool("anabranch.gateway.shared_channel", "Shared channel", 8, nil, 0x08),
     key = ProtoField.bytes("anabranch.gateway.key", "X25519 public key"),
     gateway_id = ProtoField.uint16("anabranch.gateway.id", "Id", base.DEC),
     hops = ProtoField.uint8("anabranch.gateway.hops", "Hops", base.DEC),
@@ -254,6 +255,8 @@ read[ACCEPT] = function(r, rows)
             r:need(1)
             local first = r.tvb(r.at, 1):uint()
             r:take(f.neighbours, 1)
+            r.at = r.at - 1
+            r:take(f.shared_channel, 1)
             r.at = r.at - 1
             r:take(f.has_key, 1)
             r.at = r.at - 1

@@ -83,7 +83,7 @@ impl Reference {
                 "set",
                 "set-1",
                 "set-turns",
-                "set-adaptive",
+                "set-predictive",
                 "http",
                 "coap-put",
                 "coap-get",

@@ -46,7 +46,7 @@ impl GatewayName {
     /// The name does not resolve, or the key cannot be read.
     pub fn resolve(&self, port: u16) -> Result<KnownGateway, Error> {
         let key = self.key.as_deref().map(public).transpose()?;
-        Ok(KnownGateway { address: self.endpoint.resolve(port)?, key })
+        Ok(KnownGateway { key, ..self.endpoint.resolve(port)?.into() })
     }
 
     /// The gateway's name without the key.

@@ -20,7 +20,7 @@ use anabranch_core::set::{
     Failure, FileIdentity, Leg, MAX_SESSIONS, Outcome, RefuseReason, SetAckStatus, TransferId,
 };
 use anabranch_core::time::Duration;
-use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
+use anabranch_net::set::{GATEWAY_PORT, KnownGateway, NODE_PORT, Push, PushConfig, PushFile};
 use anabranch_secure::FileDigest;
 use anabranch_units::{Rate, Span};
 use clap::Args;
@@ -49,6 +49,10 @@ pub struct Arguments {
     /// Use these gateways instead of those that the node announces
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
     pub via: Vec<GatewayName>,
+    /// Say that the paths from the gateways of --via to the node share one radio channel whose MAC
+    /// gives up early: see --shared-channel of `anabranch node`
+    #[arg(long, requires = "via")]
+    pub shared_channel: bool,
     /// The sender's keys.
     #[command(flatten)]
     pub keys: OfSender,
@@ -58,11 +62,12 @@ pub struct Arguments {
     /// Limit on the rate to each gateway, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
-    /// Policy that assigns the file to gateways [default: predictive].
+    /// Policy that assigns the file to gateways [default: adaptive].
     ///
     /// With `turns` the packets of different gateways do not meet. This helps in a mesh in which
-    /// all paths share the channel around the node. `adaptive` tries both on slow networks, and
-    /// keeps what is faster.
+    /// all paths share the channel around the node. `adaptive` takes turns where the node says that
+    /// its gateways share a channel, unless measurements refute that, and is `predictive`
+    /// elsewhere.
     #[arg(long, value_name = "POLICY", requires = "to", value_parser = striping())]
     pub striping: Option<StripingPolicy>,
     /// Wait up to this time for a busy node or for congested gateways [default: fail at once]
@@ -101,9 +106,10 @@ pub struct Arguments {
 
 /// The options that only a push to a node has. A simulated push refuses them, since with an option
 /// that conflicts with `--to`, clap no longer asks for the `--to` that they require.
-pub const DEPLOYED: [&str; 16] = [
+pub const DEPLOYED: [&str; 17] = [
     "to",
     "via",
+    "shared_channel",
     "rate",
     "rate_gateway",
     "striping",
@@ -180,8 +186,10 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let length = digest.length;
     let address = node.resolve(NODE_PORT)?;
     let mut config = PushConfig::new(address, transfer()?);
-    config.via =
-        arguments.via.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect::<Result<_, _>>()?;
+    for gateway in &arguments.via {
+        let known = gateway.resolve(GATEWAY_PORT)?;
+        config.via.push(KnownGateway { shared_channel: arguments.shared_channel, ..known });
+    }
     config.keys = arguments.keys.keys()?;
     config.set.request_timeout = REQUEST_TIMEOUT;
     config.set.request_tries = REQUEST_TRIES;

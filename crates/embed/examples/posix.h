@@ -36,6 +36,7 @@ static int store_raise(const anabranch_node_highest *highest);
 static unsigned char memory[MEMORY];
 static unsigned char scratch[READ];
 static anabranch_node_gateway gateways[GATEWAYS];
+static uint8_t shared_channel;
 static struct connection {
     int socket; /* -1: unused */
     uint32_t stream;
@@ -413,7 +414,7 @@ static int listen_on(const char *text, const uint8_t octets[4], uint16_t port)
     return 0;
 }
 
-/* Reads "-i" and the other options. Returns 0, or -1 after a message. */
+/* Reads "-c", "-i" and the other options. Returns 0, or -1 after a message. */
 static int option(const char *name, const char *value)
 {
     uint64_t number;
@@ -421,9 +422,17 @@ static int option(const char *name, const char *value)
         fprintf(stderr, "%s: no such option\n", name);
         return -1;
     }
+    const char *at = value;
+    if (name[1] == 'c') {
+        if (number_of(&at, 1, &number) != 0 || *at != '\0') {
+            fprintf(stderr, "-c %s: not 1 if the gateways share a radio channel, or 0\n", value);
+            return -1;
+        }
+        shared_channel = (uint8_t)number;
+        return 0;
+    }
     if (name[1] != 'i')
         return key_option(name[1], value);
-    const char *at = value;
     if (number_of(&at, UINT32_MAX, &number) != 0 || *at != '\0' || number == 0) {
         fprintf(stderr, "-i %s: not a number of milliseconds from 1 to 4294967295\n", value);
         return -1;
@@ -474,6 +483,7 @@ int main(int argc, char **argv)
         anabranch_node_gateway *gateway = &gateways[config.gateway_count++];
         gateway->id = (uint16_t)i;
         gateway->hops = 1;
+        gateway->shared_channel = shared_channel;
         if (address_of(argv[i], 1, gateway->address, &gateway->port) != 0)
             return 2;
     }

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 /// Version of the interface. A program compares `ANABRANCH_NODE_VERSION` of its header with the
 /// library's value.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Upper limit of connections: the capacity of one B-tree node minus what [`crate::node`] needs to
 /// start.
@@ -131,6 +131,8 @@ pub struct Gateway {
     pub hops: u8,
     /// 1 for IPv6, 0 for IPv4.
     pub ipv6: u8,
+    /// 1 if its path shares a radio channel with those of the other gateways with a 1.
+    pub shared_channel: u8,
 }
 
 /// `anabranch_node_keys`.

@@ -118,7 +118,7 @@ impl Node {
     /// Creates a node without a transfer; `None` if its sizes are impossible.
     pub fn new(config: Config) -> Option<Self> {
         let fits = usize::from(config.sizes.gateways) == config.gateways.len();
-        let rows = config.gateways.iter().all(|row| row.hops > 0 && row.ipv6 <= 1);
+        let rows = config.gateways.iter().all(|row| row.hops > 0 && row.ipv6 <= 1 && row.shared_channel <= 1);
         let keys = match config.gateway_keys.len() {
             0 => true,
             n => n == config.gateways.len() && config.sizes.senders.is_some(),
@@ -560,6 +560,7 @@ fn row(row: &api::Gateway, key: Option<[u8; 32]>) -> Gateway {
         address: SocketAddr::new(ip, row.port),
         energy: Energy::High,
         hops: row.hops,
+        shared_channel: row.shared_channel == 1,
         neighbours: Vec::new(),
     }
 }

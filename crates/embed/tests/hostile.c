@@ -377,8 +377,10 @@ int main(int argc, char **argv)
 #ifdef NOISE
     load(argc > 3 ? argv[3] : NULL);
 #endif
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         gateways[i].hops = 1;
+        gateways[i].shared_channel = (uint8_t)(i % 2);
+    }
     for (int i = 0; i < rounds; i++)
         one(1 + draw(8), 1 + draw(64));
     printf("octets taken %llu, delivered %llu, connections refused %llu, files begun %llu, ended %llu, aborted %llu\n",

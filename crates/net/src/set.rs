@@ -55,6 +55,9 @@ pub struct KnownGateway {
     pub address: SocketAddr,
     /// Its public key.
     pub key: Option<PublicKey>,
+    /// Whether its path shares a radio channel: see
+    /// [`Gateway::shared_channel`](anabranch_core::set::Gateway::shared_channel).
+    pub shared_channel: bool,
 }
 
 impl KnownGateway {
@@ -66,6 +69,7 @@ impl KnownGateway {
             key: self.key.map(|key| key.0),
             energy: Energy::High,
             hops: 1,
+            shared_channel: self.shared_channel,
             neighbours: Vec::new(),
         }
     }
@@ -73,7 +77,7 @@ impl KnownGateway {
 
 impl From<SocketAddr> for KnownGateway {
     fn from(address: SocketAddr) -> Self {
-        Self { address, key: None }
+        Self { address, key: None, shared_channel: false }
     }
 }
 

@@ -6,9 +6,7 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::coap::Counters;
-use anabranch_core::set::{
-    Moments, PhaseSpan, StripingChoice, StripingDecision, StripingPolicy, TransferPhase,
-};
+use anabranch_core::set::{Moments, PhaseSpan, TransferPhase};
 use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
 
@@ -274,11 +272,6 @@ impl Scenario {
         put(metrics, &place, "establishment_s", figures.establishment.map(|d| d.as_secs_f64()), "s");
         if is_striped(spec) {
             phase_metrics(metrics, &place, sender);
-        }
-        if matches!(&spec.scheme, Scheme::Set(set) if set.striping == StripingPolicy::Adaptive) {
-            let is_trial = |d: &&StripingDecision| d.choice == StripingChoice::Trial;
-            let trials = sender.decisions().iter().filter(is_trial).count();
-            put(metrics, &place, "trials", Some(trials as f64), "1");
         }
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
         put(metrics, &place, "delivered_bytes", Some(figures.delivered as f64), "B");

@@ -37,6 +37,10 @@ pub struct SetSection {
     pub sharing: Sharing,
     /// The node's answer to a request.
     pub answer: NodeStriping,
+    /// Whether the node says that it reaches its gateways over one radio channel whose MAC gives a
+    /// frame up after few retries. `adaptive` striping then takes turns. The paper's table has no
+    /// such field.
+    pub shared_channel: bool,
     /// Size of the node's receive buffer, at least 1 byte.
     pub node_buffer: Size,
     /// Buffer of one session at a gateway, at least 1 byte.
@@ -52,11 +56,12 @@ impl Default for SetSection {
             start: Start::Early,
             open: OpenWhen::Staggered,
             open_wait: OpenWait::None,
-            striping: Named::Ours(StripingPolicy::Predictive),
+            striping: Named::Ours(StripingPolicy::Adaptive),
             reinjection: Reinjection::On,
             recovery: Recovery::Always,
             sharing: Sharing::Overcommitted,
             answer: NodeStriping::Supported,
+            shared_channel: false,
             node_buffer: Size(64_000),
             gateway_buffer: Size(640_000),
             stall: Span(Duration::from_secs(120)),

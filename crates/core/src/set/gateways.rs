@@ -64,6 +64,7 @@ mod tests {
             key: None,
             energy: Energy::High,
             hops,
+            shared_channel: false,
             neighbours: neighbours.iter().map(|&(id, energy)| Neighbour { id, energy }).collect(),
         }
     }

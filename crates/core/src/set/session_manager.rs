@@ -188,8 +188,6 @@ pub struct Sender {
     unused: Vec<u8>,
     /// Whether any session has been open.
     opened: bool,
-    /// Number of sessions that have opened, and of those lost after that.
-    generation: u64,
     /// Bytes that are not assigned to a session, or were taken back from one.
     unassigned: RangeSet,
     /// Bytes that the node holds.
@@ -254,7 +252,6 @@ impl Sender {
             numbers: 0,
             unused: Vec::new(),
             opened: false,
-            generation: 0,
             unassigned,
             acknowledged: RangeSet::new(),
             delivered: 0,
@@ -272,7 +269,7 @@ impl Sender {
             rescue_at: None,
             stale: false,
             striping: AnyStriping::new(config.striping),
-            turns: Turns::new(now, 0),
+            turns: Turns::new(now),
             adaptive: Adaptive::default(),
             views: Vec::new(),
             moments: Moments::new(now),
@@ -358,7 +355,6 @@ impl Sender {
             }
         }
         self.handle_control_timeout(now);
-        self.end_trial(now);
         if matches!(self.phase, Phase::Sessions) {
             self.find_silent(now);
             self.call_next(now);
@@ -384,7 +380,6 @@ impl Sender {
             self.call_timeout(),
             self.rescue_at,
             self.turns.at,
-            self.trial_timeout(),
         ] {
             next = next.min(candidate.unwrap_or(Instant::FAR_FUTURE));
         }
@@ -505,7 +500,6 @@ impl Sender {
         }
         match notice {
             Notice::Opened => {
-                self.generation += 1;
                 // Only the first opening counts as progress: a session that opens and is lost
                 // repeatedly must not postpone the stall time-out.
                 if !core::mem::replace(&mut self.opened, true) {
@@ -714,7 +708,6 @@ impl Sender {
         let is_whole = self.acknowledged.octets() == self.length();
         if new > 0 {
             self.note_acknowledged(now, is_whole);
-            self.adapt(now);
         }
         if is_whole {
             match ack.delivered == self.length() {
@@ -743,7 +736,6 @@ impl Sender {
         }
         self.take_back(index);
         self.sessions[index].chunks.clear();
-        self.generation += u64::from(self.sessions[index].establishment.is_some());
         let gateway = self.sessions[index].gateway.clone();
         if !self.sessions[index].greeted {
             self.unused.push(self.sessions[index].join.session);

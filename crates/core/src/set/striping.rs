@@ -26,8 +26,8 @@ pub enum StripingPolicy {
     /// that adapts such that packets do not meet. For meshes in which all paths share the channel
     /// around the node and its MAC gives up early.
     Turns,
-    /// Predictive at first. On slow networks whose paths may share a channel, turns are tried, and
-    /// kept while they are faster.
+    /// Turns while the node says that all gateways with a session share a radio channel, until a
+    /// measurement refutes that. Otherwise predictive.
     Adaptive,
     /// A policy supplied by the user. Chunks are cut as for [`Window`].
     #[cfg_attr(feature = "serde", serde(skip))]

@@ -93,7 +93,8 @@ fn receive(folder: &Path, receiver: &Path, octets: usize, paths: Option<&Paths>)
         })
         .collect();
     let mut node = Command::new(receiver);
-    node.arg(folder.join("got")).arg(format!("{}:0", addresses[0]));
+    // Wrongly: turns end at once.
+    node.args(["-c", "1"]).arg(folder.join("got")).arg(format!("{}:0", addresses[0]));
     let mut node = far(node.args(gateways.iter().map(|gateway| &gateway.address)));
 
     let to = ["push", "file", "--to", &node.address, "--json", "--quiet", "--insecure", "--no-resume"];
@@ -101,6 +102,9 @@ fn receive(folder: &Path, receiver: &Path, octets: usize, paths: Option<&Paths>)
     let push = paths.map_or_else(push, |paths| paths.near(push));
     assert!(push.status.success(), "{}", String::from_utf8_lossy(&push.stderr));
     let report: Value = serde_json::from_slice(&push.stdout).expect("one JSON object");
+    let decisions = report["decisions"].as_array().expect("a list");
+    let reasons: Vec<&Value> = decisions.iter().map(|decision| &decision["reason"]).collect();
+    assert_eq!(reasons, ["sessions", "turns_rate"], "{report}");
     let gateways = report["gateways"].as_array().expect("a list");
     let carriers = gateways.iter().filter(|gateway| gateway["bytes"].as_u64() > Some(0)).count();
 

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 static GATEWAYS: [api::Gateway; 15] =
-    [api::Gateway { address: [9; 16], port: 1, id: 2, hops: 1, ipv6: 1 }; 15];
+    [api::Gateway { address: [9; 16], port: 1, id: 2, hops: 1, ipv6: 1, shared_channel: 1 }; 15];
 
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 

@@ -27,7 +27,7 @@ fn the_header_lays_out_what_the_library_reads() {
             checks.extend(layout_checks!($name, $type, $($field),+))
         };
     }
-    layout!("anabranch_node_gateway", api::Gateway, address, port, id, hops, ipv6);
+    layout!("anabranch_node_gateway", api::Gateway, address, port, id, hops, ipv6, shared_channel);
     layout!("anabranch_node_keys", api::Keys, secret, shared, senders, sender_count, gateways);
     layout!(
         "anabranch_node_config",

@@ -62,6 +62,7 @@ fn a_c_example_refuses_a_bad_command_line_and_says_why() {
             ("got 127.0.0.1:0 127.0.0.1:1 127.0.0.1:0", "127.0.0.1:0: GATEWAY"),
             ("-i banana got 127.0.0.1:0", "-i banana: IDLE"),
             ("-i 0 got 127.0.0.1:0", "-i 0: IDLE"),
+            ("-c 2 got 127.0.0.1:0", "-c 2: not 1 if the gateways share a radio channel, or 0"),
             ("-i -5 got 127.0.0.1:0", "-i -5: IDLE"),
             ("-i 4294967296 got 127.0.0.1:0", "-i 4294967296: IDLE"),
             ("-idle 900 got 127.0.0.1:0", "-idle: no such option"),

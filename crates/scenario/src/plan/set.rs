@@ -58,6 +58,7 @@ impl Scenario {
         }
         let mut receiver = spec.set.receiver(spec.wireless.mss);
         receiver.gateways = self.gateway_table(transfer.to, &spec.gateways);
+        receiver.gateways.iter_mut().for_each(|row| row.shared_channel = spec.set.shared_channel);
         // A stream gets a small window until it has said what it is for: see `Receiver`.
         let first_window = receiver.first_window.max(u32::from(spec.wireless.mss)).min(receiver.buffer);
         let listen = tcp::Config { receive_buffer: first_window, ..transfer.tcp };
@@ -113,6 +114,7 @@ impl Scenario {
             key: None,
             energy: spec.energy,
             hops,
+            shared_channel: false,
             neighbours: spec.neighbours.iter().map(neighbour).collect(),
         }
     }

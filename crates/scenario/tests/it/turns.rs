@@ -36,41 +36,69 @@ fn packets_that_take_turns_do_not_destroy_each_other() {
     }
 }
 
-/// The file is long enough for a trial to pay.
-#[test]
-fn adaptive_striping_finds_turns() {
-    let size = "transfer.image.bytes=1 MB";
-    let (predictive, adaptive) = (measure("predictive", size), measure("adaptive", size));
-    assert!(adaptive.0 < 0.85 * predictive.0, "{adaptive:?} in place of {predictive:?}");
-}
-
-/// Lines of the trace about striping, of a run with this setting.
-fn decisions(scenario: Source, setting: &str) -> Vec<String> {
-    let scenario = scenario.set("transfer.*.set.striping=adaptive").set(setting);
+/// What observers see of a run with these settings, without the policy's name.
+fn trace(scenario: Source, settings: &[&str]) -> String {
+    let scenario = settings.iter().fold(scenario, |scenario, setting| scenario.set(*setting));
     let scenario = scenario.scenario().expect("a scenario");
     let Plan { builder, .. } = scenario.plan(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let mut sim = builder.build();
     sim.observe(TextTrace::new(Vec::new()));
     sim.run_until(scenario.stop);
     let trace = sim.take_observer::<TextTrace<Vec<u8>>>().expect("it was given");
-    let trace = String::from_utf8(trace.finish().expect("memory takes it")).expect("text");
-    let said = trace.lines().filter_map(|line| line.split_once("striping: "));
-    said.map(|(_, text)| text.to_owned()).collect()
+    String::from_utf8(trace.finish().expect("memory takes it")).expect("text")
+}
+
+/// Lines of the trace about striping.
+fn decisions(trace: &str) -> Vec<&str> {
+    trace.lines().filter_map(|line| line.split_once("striping: ")).map(|(_, text)| text).collect()
+}
+
+const THREE: &str = include_str!("../../../../scenarios/three-gateways.toml");
+const PREDICTIVE: &str = "transfer.*.set.striping=predictive";
+const TURNS: &str = "transfer.*.set.striping=turns";
+const SHARED: &str = "transfer.*.set.shared_channel=true";
+const SMALL: &str = "transfer.*.bytes=30 kB";
+
+#[test]
+fn without_a_statement_of_the_node_the_default_is_predictive_event_for_event() {
+    let fails = r#"event=[{ at = "3 s", node = "br2", action = "fail-node", how = "silent" }]"#;
+    for (file, settings) in [
+        (MESH, vec![SMALL]),
+        (MESH, vec![SMALL, "mac=persistent", "radio.loss=10 %"]),
+        (MESH, vec![SMALL, fails]),
+        (THREE, vec![]),
+        (THREE, vec!["transfer.*.bytes=500 B"]),
+        (THREE, vec!["link.radio2.rate=56 kbit/s", "link.radio3.rate=128 kbit/s"]),
+    ] {
+        let default = trace(Source::new("one.toml", file), &settings);
+        let predictive = trace(Source::new("one.toml", file), &[&settings[..], &[PREDICTIVE]].concat());
+        assert!(default.lines().count() > 20 && default == predictive, "{settings:?}");
+    }
 }
 
 #[test]
-fn observers_see_what_adaptive_striping_decides() {
-    let mesh = decisions(Source::new("mesh.toml", MESH), "transfer.image.bytes=1 MB");
-    let begins = mesh.iter().position(|said| said.starts_with("a trial of turns begins: rate of the file "));
-    let after = begins.and_then(|index| mesh.get(index + 1));
-    let goes_on = after.is_some_and(|said| said.starts_with("turns go on: rate of a chunk alone "));
-    assert!(goes_on, "{mesh:?}");
-    let fast = decisions(
-        Source::new("three.toml", include_str!("../../../../scenarios/three-gateways.toml")),
-        "transfer.*.bytes=400 kB",
+fn with_a_statement_of_the_node_the_default_is_turns_event_for_event() {
+    for settings in [vec![SMALL], vec![SMALL, "radio.loss=10 %"], vec![SMALL, "transfer.*.gateways=1"]] {
+        let shared = trace(Source::new("mesh.toml", MESH), &[&settings[..], &[SHARED]].concat());
+        let turns = trace(Source::new("mesh.toml", MESH), &[&settings[..], &[TURNS]].concat());
+        let (said, rest): (Vec<&str>, Vec<&str>) =
+            shared.lines().partition(|line| line.contains("striping: "));
+        assert!(rest.into_iter().eq(turns.lines()), "{settings:?}");
+        let sessions = if settings.len() > 1 && settings[1] == "transfer.*.gateways=1" { 1 } else { 3 };
+        let begins = format!("turns: sessions over the shared channel {sessions}, at least 1");
+        assert_eq!(decisions(&said.join("\n")), [begins.as_str()]);
+    }
+}
+
+#[test]
+fn observers_see_that_a_fast_network_refutes_the_node() {
+    let fast = trace(Source::new("three.toml", THREE), &["transfer.*.bytes=400 kB", SHARED]);
+    let [begins, ends] = decisions(&fast)[..] else { panic!("{:?}", decisions(&fast)) };
+    assert_eq!(begins, "turns: sessions over the shared channel 3, at least 1");
+    assert!(
+        ends.starts_with("predictive: rate of turns ") && ends.ends_with(", at most 80.0 kbit/s"),
+        "{ends}"
     );
-    assert!(fast.iter().all(|said| said.starts_with("turns are not tried: ")), "{fast:?}");
-    assert!(fast[0].starts_with("turns are not tried: rate of the file "), "{fast:?}");
 }
 
 /// The session of the gateway that has failed is called again and again.
@@ -80,36 +108,4 @@ fn a_gateway_that_fails_holds_up_no_turns() {
     let (whole, failing) = (measure("turns", "radio.loss=0 %"), measure("turns", event));
     // Silence is noticed after 3 s.
     assert!(failing.0 < whole.0 + 8.0, "{failing:?} in place of {whole:?}");
-}
-
-/// Before the trial, during it, and after it. The trial may cost more than the rest of the file
-/// gains.
-#[test]
-fn a_gateway_that_fails_does_not_condemn_turns() {
-    let size = "transfer.image.bytes=300 kB";
-    let mean = |striping: &str| {
-        let took = ["10 s", "22 s", "40 s"].map(|at| {
-            let event =
-                format!(r#"event=[{{ at = "{at}", node = "br2", action = "fail-node", how = "silent" }}]"#);
-            let scenario = Source::new("mesh.toml", MESH)
-                .set(size)
-                .set(format!("transfer.image.set.striping={striping}"))
-                .set(event)
-                .scenario()
-                .expect("a scenario");
-            [0, 1, 2].map(|run| {
-                let metrics = scenario.run(1, run, &BTreeMap::new()).expect("nothing is drawn").1;
-                let latency = metrics["transfer.image.latency_s"].value.expect("delivered");
-                (latency, metrics.get("transfer.image.trials").and_then(|metric| metric.value))
-            })
-        });
-        let runs = took.as_flattened();
-        let trials: Vec<Option<f64>> = runs.iter().map(|(_, trials)| *trials).collect();
-        (runs.iter().map(|(latency, _)| latency).sum::<f64>() / runs.len() as f64, trials)
-    };
-    let ((predictive, none), (adaptive, trials)) = (mean("predictive"), mean("adaptive"));
-    assert_eq!(none, [None; 9]);
-    // Without a trial nothing was tested.
-    assert!(trials.iter().flatten().filter(|n| **n > 0.0).count() > 5, "{trials:?}");
-    assert!(adaptive < 1.1 * predictive, "{adaptive} s in place of {predictive} s");
 }

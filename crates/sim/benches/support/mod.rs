@@ -100,6 +100,7 @@ impl Star {
                 key: None,
                 energy: Energy::High,
                 hops: 1,
+                shared_channel: false,
                 neighbours: Vec::new(),
             });
         }

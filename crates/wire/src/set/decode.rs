@@ -8,8 +8,8 @@ use bytes::Bytes;
 use super::message::{
     Accept, Ack, DATA_AT_ONCE, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity,
     Gateway, Join, MAX_COPY, MAX_MANIFEST, Message, Neighbour, PAPER_HEADER, Plan, REQUEST_COPY,
-    REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus,
-    SetSyn, TransferId, kind,
+    REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, ROW_SHARED_CHANNEL, Range, Refuse, RefuseReason, Request, SetAck,
+    SetAckStatus, SetSyn, TransferId, kind,
 };
 use super::varint;
 
@@ -403,7 +403,8 @@ fn gateway(cursor: &mut Cursor<'_>) -> Result<Gateway, Stop> {
         .enumerate()
         .map(|(i, &id)| Neighbour { id, energy: energy(energies >> i & 1 != 0) })
         .collect();
-    Ok(Gateway { id, address, key, energy: energy(flags & 2 != 0), hops, neighbours })
+    let shared_channel = flags & ROW_SHARED_CHANNEL != 0;
+    Ok(Gateway { id, address, key, energy: energy(flags & 2 != 0), hops, shared_channel, neighbours })
 }
 
 const fn energy(low: bool) -> Energy {

@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::message::{
     Ack, DATA_AT_ONCE, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway,
     Join, Layout, MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, Plan,
-    REQUEST_COPY, REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, kind,
+    REQUEST_COPY, REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, ROW_SHARED_CHANNEL, kind,
 };
 use super::varint;
 
@@ -131,7 +131,9 @@ fn put_join(out: &mut Vec<u8>, join: &Join) {
 fn put_gateway(out: &mut Vec<u8>, row: &Gateway) {
     let neighbours = &row.neighbours[..row.neighbours.len().min(MAX_NEIGHBOURS)];
     let key = u8::from(row.key.is_some()) << 2;
-    out.push(family_flag(&row.address) | energy_flag(row.energy) << 1 | key | (neighbours.len() as u8) << 4);
+    let shared = if row.shared_channel { ROW_SHARED_CHANNEL } else { 0 };
+    let flags = family_flag(&row.address) | energy_flag(row.energy) << 1 | key | shared;
+    out.push(flags | (neighbours.len() as u8) << 4);
     out.extend_from_slice(&row.id.to_be_bytes());
     out.push(row.hops);
     put_address(out, &row.address);

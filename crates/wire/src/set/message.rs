@@ -127,6 +127,10 @@ pub struct Gateway {
     pub energy: Energy,
     /// HC: hops between the gateway and the node, at least 1.
     pub hops: u8,
+    /// Whether the gateway's path to the node shares a radio channel with the paths of all other
+    /// rows that say so, and the MAC of that channel gives a frame up after few retries, as with
+    /// the macMaxFrameRetries of 3 of IEEE 802.15.4. The paper's table has no such field.
+    pub shared_channel: bool,
     /// The gateway's one-hop neighbours on the node's side, at most [`MAX_NEIGHBOURS`].
     pub neighbours: Vec<Neighbour>,
 }
@@ -300,6 +304,8 @@ pub(super) const REQUEST_COPY: u8 = 3;
 pub(super) const REQUEST_HAS_FILE: u8 = 0x4;
 /// Flag of [`kind::REQUEST`]: a manifest follows.
 pub(super) const REQUEST_HAS_MANIFEST: u8 = 0x8;
+/// Flag of a row of a [`kind::ACCEPT`]: see [`Gateway::shared_channel`].
+pub(super) const ROW_SHARED_CHANNEL: u8 = 0x8;
 /// Option of a [`FileIdentity`]: its signature follows.
 pub(super) const FILE_HAS_SIGNATURE: u8 = 0x1;
 /// Option of a [`FileIdentity`]: see [`FileIdentity::discard`].

@@ -24,8 +24,17 @@ fn energy() -> impl Strategy<Value = Energy> {
 fn gateway() -> impl Strategy<Value = Gateway> {
     let neighbour = (any::<u16>(), energy()).prop_map(|(id, energy)| Neighbour { id, energy });
     let neighbours = proptest::collection::vec(neighbour, 0..=MAX_NEIGHBOURS);
-    (any::<u16>(), address(), any::<Option<[u8; 32]>>(), energy(), 1u8.., neighbours).prop_map(
-        |(id, address, key, energy, hops, neighbours)| Gateway { id, address, key, energy, hops, neighbours },
+    let key = any::<Option<[u8; 32]>>();
+    (any::<u16>(), address(), key, energy(), 1u8.., any::<bool>(), neighbours).prop_map(
+        |(id, address, key, energy, hops, shared_channel, neighbours)| Gateway {
+            id,
+            address,
+            key,
+            energy,
+            hops,
+            shared_channel,
+            neighbours,
+        },
     )
 }
 

@@ -98,6 +98,7 @@ fn gateway(octets: &mut Unstructured<'_>) -> Result<Gateway> {
         key: octets.arbitrary()?,
         energy: energy(octets)?,
         hops: octets.int_in_range(1..=4)?,
+        shared_channel: octets.arbitrary()?,
         neighbours,
     })
 }

@@ -124,7 +124,7 @@ impl Default for SenderConfig {
             layout: Layout::Compact,
             start: Start::Early,
             open: OpenWhen::Staggered,
-            striping: StripingPolicy::Predictive,
+            striping: StripingPolicy::Adaptive,
             spare_chunks: 2,
             reinjection: Reinjection::On,
             set_timeout: Duration::from_secs(3),

@@ -38,6 +38,7 @@ impl Sender {
             return self.pour();
         }
         self.pass_over_unopened(now);
+        self.adapt(now);
         match self.policy() {
             StripingPolicy::Turns => self.take_turns(now),
             StripingPolicy::Window

@@ -23,6 +23,8 @@ use crate::time::{Duration, Instant};
 /// Size of a chunk in bytes. With its header and two records of encryption it fits into one segment
 /// of a path with the smallest MTU of IPv6: 1280 bytes less 72 of headers and timestamps.
 pub(super) const CHUNK: u64 = 1160;
+/// Number of bytes over which the rate of turns is measured.
+const SPAN: u64 = 16 * CHUNK;
 /// Number of chunks in flight at which a session loses its turn.
 pub(super) const IN_FLIGHT: u64 = 3;
 /// A chunk is late after this multiple of its session's shortest latency, in tenths.
@@ -51,11 +53,13 @@ pub(super) struct Turns {
     /// Shortest latency of a chunk of each session; a session without one is not there, or has
     /// [`Duration::MAX`].
     shortest: Vec<Duration>,
-    /// Highest rate of a chunk from its writing to its acknowledgement, in bytes per second.
-    fastest: u64,
-    /// Length of the longest chunk in bytes, and the sessions that have delivered such a one, as a
-    /// bit set; sessions from the 64th on share the last bit.
-    longest: (u64, u64),
+    /// Length of the longest chunk in bytes.
+    longest: u64,
+    /// When the current span of [`SPAN`] began, and the number of bytes acknowledged in it.
+    span: Option<(Instant, u64)>,
+    /// Highest rate of a chunk from its writing to its acknowledgement, and of a span, in bytes
+    /// per second.
+    pub(super) fastest: u64,
     /// The interval at which the last late chunk was sent.
     failed: Duration,
     /// Number of chunks in time since then.
@@ -66,25 +70,23 @@ pub(super) struct Turns {
     settle: bool,
     /// When the next turn begins.
     pub(super) at: Option<Instant>,
-    /// The session that begins.
-    first: usize,
 }
 
 impl Turns {
-    pub(super) fn new(now: Instant, first: usize) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self {
             began: now,
             last: None,
             interval: None,
             shortest: Vec::new(),
+            longest: 0,
+            span: None,
             fastest: 0,
-            longest: (0, 0),
             failed: Duration::ZERO,
             in_time: 0,
             judged: now,
             settle: true,
             at: None,
-            first,
         }
     }
 
@@ -93,14 +95,11 @@ impl Turns {
         if stamp.written < self.began {
             return;
         }
-        let latency = now.saturating_since(stamp.written);
-        self.fastest = self.fastest.max(rate_of(octets, latency));
-        if octets > self.longest.0 {
-            self.longest = (octets, 0);
-        }
-        if octets == self.longest.0 {
-            self.longest.1 |= 1 << session.min(63);
-        }
+        self.longest = self.longest.max(octets);
+        self.measure(now, octets);
+        // A piece of a chunk that another session has lost takes less time than a whole one.
+        let latency = now.saturating_since(stamp.written).mul_ratio(self.longest, octets.max(1));
+        self.fastest = self.fastest.max(rate_of(self.longest, latency));
         if self.shortest.len() <= session {
             self.shortest.resize(session + 1, Duration::MAX);
         }
@@ -128,12 +127,15 @@ impl Turns {
         self.shortest.iter().copied().min().unwrap_or(Duration::MAX)
     }
 
-    /// Highest rate of a chunk in bytes per second, and the number of sessions that have delivered
-    /// one of the longest: a piece of a chunk that another session has lost may be short, and its
-    /// rate is then lower than the path's. The first chunk was alone, and each of the next began
-    /// when the one before had arrived.
-    pub(super) fn alone(&self) -> (u64, usize) {
-        (self.fastest, self.longest.1.count_ones() as usize)
+    /// Adds acknowledged bytes to the span. A span has enough chunks for those that arrive at once
+    /// after a pause to matter little.
+    fn measure(&mut self, now: Instant, octets: u64) {
+        let (since, sum) = self.span.map_or((now, 0), |(since, sum)| (since, sum + octets));
+        let is_whole = sum >= SPAN;
+        if is_whole {
+            self.fastest = self.fastest.max(rate_of(sum, now.saturating_since(since)));
+        }
+        self.span = Some(if is_whole { (now, 0) } else { (since, sum) });
     }
 
     /// Whether an acknowledgement of a chunk of this session at `now` is too late. Without an
@@ -200,7 +202,7 @@ impl Sender {
         }
         self.view_paths(now, next.start, next.end.min(next.start + CHUNK));
         // One round, from the session after the last.
-        let after = self.turns.last.map_or(self.turns.first, |(_, last)| last + 1);
+        let after = self.turns.last.map_or(0, |(_, last)| last + 1);
         let count = self.views.len();
         let order = (after..count).chain(0..after.min(count));
         let may_send = |index: &usize| self.views[*index].usable && self.views[*index].chunk > 0;
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_interval_shrinks_until_a_chunk_is_late_and_stays_above_what_failed() {
-        let mut turns = Turns::new(at(0), 0);
+        let mut turns = Turns::new(at(0));
         turns.acknowledged(at(300), 0, &chunk(0), CHUNK);
         for i in 0..10 {
             turns.acknowledged(at(600 + i * 300), 0, &chunk(300 + i * 300), CHUNK);
@@ -260,25 +262,31 @@ mod tests {
         assert!(interval(&turns) < failed);
     }
 
-    /// A short chunk takes less time than a whole one, but is no faster, and no verdict by itself.
+    /// A piece of a chunk takes less time than a whole one, but the path is no faster.
     #[test]
-    fn a_chunk_alone_counts_by_its_bytes() {
-        let mut turns = Turns::new(at(0), 0);
-        assert_eq!(turns.alone(), (0, 0));
-        turns.acknowledged(at(100), 0, &chunk(0), CHUNK / 10);
-        assert_eq!(turns.alone(), (CHUNK, 1));
-        turns.acknowledged(at(700), 1, &chunk(200), CHUNK);
-        assert_eq!(turns.alone(), (2 * CHUNK, 1), "the short one has been a test");
-        turns.acknowledged(at(800), 2, &chunk(700), CHUNK / 10);
-        turns.acknowledged(at(1_300), 1, &chunk(800), CHUNK);
-        assert_eq!(turns.alone(), (2 * CHUNK, 1));
-        turns.acknowledged(at(1_700), 0, &chunk(1_300), CHUNK);
-        assert_eq!(turns.alone(), (CHUNK * 10 / 4, 2));
+    fn the_time_of_a_chunk_counts_by_its_bytes() {
+        let mut turns = Turns::new(at(0));
+        turns.acknowledged(at(500), 0, &chunk(0), CHUNK);
+        assert_eq!(turns.fastest, 2 * CHUNK);
+        let before = interval(&turns);
+        turns.acknowledged(at(1_060), 1, &chunk(1_000), CHUNK / 10);
+        assert_eq!(turns.fastest, 2 * CHUNK);
+        assert!((before * DECREASE / 100..=before).contains(&interval(&turns)), "{}", interval(&turns));
+    }
+
+    /// No chunk is fast alone, but many are under way at once, and some arrive together.
+    #[test]
+    fn the_rate_of_turns_counts_many_chunks() {
+        let mut turns = Turns::new(at(0));
+        for i in 0..100 {
+            turns.acknowledged(at(1_000 + i / 4 * 400), 0, &chunk(i / 4 * 400), CHUNK);
+        }
+        assert!((10 * CHUNK..=13 * CHUNK).contains(&turns.fastest), "{}", turns.fastest);
     }
 
     #[test]
     fn the_interval_is_at_most_the_shortest_latency() {
-        let mut turns = Turns::new(at(0), 0);
+        let mut turns = Turns::new(at(0));
         turns.acknowledged(at(300), 0, &chunk(0), CHUNK);
         for i in 1..20 {
             turns.acknowledged(at(i * 1000 + 500), 0, &chunk(i * 1000), CHUNK);
@@ -291,7 +299,7 @@ mod tests {
     /// that has become longer.
     #[test]
     fn what_is_late_depends_on_the_session() {
-        let mut turns = Turns::new(at(0), 0);
+        let mut turns = Turns::new(at(0));
         turns.settle = false;
         for i in 0..20 {
             turns.acknowledged(at(i * 1000 + 30), 0, &chunk(i * 1000), CHUNK);

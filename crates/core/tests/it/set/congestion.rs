@@ -35,6 +35,7 @@ impl Calls {
             key: None,
             energy: Energy::High,
             hops: 1,
+            shared_channel: false,
             neighbours: Vec::new(),
         };
         let table = wire::Accept { buffer: 1000, gateways: (1..=gateways).map(row).collect() };

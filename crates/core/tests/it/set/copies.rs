@@ -194,6 +194,7 @@ fn accepted() -> Sender {
         key: None,
         energy: Energy::High,
         hops: 1,
+        shared_channel: false,
         neighbours: Vec::new(),
     };
     let accept = wire::Accept { buffer: 1000, gateways: vec![gateway] };

@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// Length of a file. Adaptive striping tries turns with long files on slow paths only.
+/// Length of a file. Adaptive striping takes turns on slow paths, where transfers see more faults.
 fn length(striping: StripingPolicy) -> usize {
     if striping == StripingPolicy::Adaptive { 400_000 } else { 100_000 }
 }
@@ -31,7 +31,7 @@ fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64, striping: Stripi
     let (slowest, spread) =
         if striping == StripingPolicy::Adaptive { (1_000, 9_000) } else { (2_500, 120_000) };
     let paths: Vec<Path> =
-        (0..n).map(|_| path(slowest + random.next(spread), 5 + random.next(495))).collect();
+        (0..n).map(|_| shared(path(slowest + random.next(spread), 5 + random.next(495)))).collect();
     let config = SenderConfig { striping, ..SenderConfig::default() };
     let mut world = World::new(&paths, file(length(striping)), config, ReceiverConfig::default());
     let mut victims: Vec<usize> = (0..n).collect();
@@ -227,61 +227,37 @@ fn a_transfer_that_is_cancelled_before_its_sessions_resets_what_it_opened() {
     assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Cancelled)));
 }
 
-/// Paths of their own and slow, of which all but one fail at random moments, and some return.
-/// Turns would be a mistake there, and each loss tempts to try them.
+/// Slow paths of their own of which all but one fail at random moments, and of which the node says
+/// wrongly that they share a channel.
 #[test]
-fn adaptive_striping_loses_little_to_gateways_that_fail() {
+fn what_a_wrong_statement_costs_at_most_where_gateways_fail() {
     let mut ratios = Vec::new();
-    let mut trials = 0;
+    let mut turns = 0;
     for seed in 0..30 {
-        let mut took = |striping| {
+        let mut took = |says: fn(Path) -> Path| {
             let mut random = Random(seed);
             let n = 2 + random.next(3) as usize;
             let base = 1_000 + random.next(2_000);
             let paths: Vec<Path> =
-                (0..n).map(|_| path(base + random.next(base), 5 + random.next(100))).collect();
-            let config = SenderConfig { striping, ..SenderConfig::default() };
-            let mut world = World::new(&paths, file(400_000), config, ReceiverConfig::default());
+                (0..n).map(|_| says(path(base + random.next(base), 5 + random.next(100)))).collect();
+            let mut world =
+                World::new(&paths, file(400_000), SenderConfig::default(), ReceiverConfig::default());
             let survivor = random.next(n as u64) as usize;
             for victim in (0..n).filter(|victim| *victim != survivor) {
                 let death = if random.next(2) == 0 { Death::Silent } else { Death::Reset };
                 world.kill(victim, Instant::ZERO + Duration::from_millis(random.next(60_000)), death);
             }
             world.run(Duration::from_secs(20_000));
-            assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {striping:?}");
-            let is_trial = |d: &&StripingDecision| d.choice == StripingChoice::Trial;
-            trials += world.sender.decisions().iter().filter(is_trial).count();
+            assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed}");
+            turns += world.sender.decisions().iter().filter(|d| d.choice == StripingChoice::Turns).count();
             world.completed.expect("complete").as_secs_f64()
         };
-        let predictive = took(StripingPolicy::Predictive);
-        ratios.push((took(StripingPolicy::Adaptive) / predictive, seed));
+        let right = took(|path| path);
+        ratios.push((took(shared) / right, seed));
     }
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-    assert!(ratios[15].0 < 1.01, "{ratios:?}");
-    assert!(ratios[29].0 < 1.2, "{ratios:?}");
-    // Without a trial nothing was tested.
-    assert!(trials > 3, "{trials} trials");
-}
-
-/// The node pauses while the rate is measured for the first time: the network is as fast as before.
-#[test]
-fn a_pause_of_the_node_makes_no_turns_on_a_fast_network() {
-    for (rate, millis, length) in [(300_000, 5, 20_000_000), (40_000, 25, 3_000_000)] {
-        for begins in [150, 250, 350, 450, 1_000, 4_000] {
-            let took = |striping| {
-                let config = SenderConfig { striping, ..SenderConfig::default() };
-                let paths = [path(rate, millis), path(rate, millis), path(rate, millis)];
-                let mut world = World::new(&paths, file(length), config, ReceiverConfig::default());
-                world.run(Duration::from_millis(begins));
-                world.pause(Instant::ZERO + Duration::from_millis(begins + 11_000));
-                world.run(Duration::from_secs(1_000));
-                world.completed.expect("complete")
-            };
-            assert_eq!(
-                took(StripingPolicy::Adaptive),
-                took(StripingPolicy::Predictive),
-                "{rate} B/s, paused at {begins} ms"
-            );
-        }
-    }
+    assert!(ratios[15].0 < 1.4, "{ratios:?}");
+    assert!(ratios[29].0 < 2.5, "{ratios:?}");
+    // Without turns nothing was tested.
+    assert!(turns >= 30, "{turns}");
 }

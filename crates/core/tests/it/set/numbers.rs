@@ -29,6 +29,7 @@ fn row(id: u16) -> Gateway {
         key: None,
         energy: Energy::High,
         hops: 1,
+        shared_channel: false,
         neighbours: Vec::new(),
     }
 }

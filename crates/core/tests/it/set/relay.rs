@@ -189,6 +189,7 @@ fn named_gateways_go_before_the_table() {
         key: None,
         energy: Energy::High,
         hops: 1,
+        shared_channel: false,
         neighbours: Vec::new(),
     };
     let node = "[fd00::100]:5683".parse().expect("an address");

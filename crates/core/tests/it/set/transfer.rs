@@ -1,7 +1,7 @@
 //! Transfers without faults.
 
 use anabranch_core::set::*;
-use anabranch_core::time::Duration;
+use anabranch_core::time::{Duration, Instant};
 
 use super::world::*;
 
@@ -23,25 +23,116 @@ fn turns() -> SenderConfig {
     SenderConfig { striping: StripingPolicy::Turns, ..SenderConfig::default() }
 }
 
-fn adaptive() -> SenderConfig {
-    SenderConfig { striping: StripingPolicy::Adaptive, ..SenderConfig::default() }
+fn predictive() -> SenderConfig {
+    SenderConfig { striping: StripingPolicy::Predictive, ..SenderConfig::default() }
 }
 
-/// No trial of turns where each path delivers what it can: it would cost time.
+/// Choices and reasons of adaptive striping, first to last.
+fn decisions(world: &World) -> Vec<(StripingChoice, StripingReason)> {
+    world.sender.decisions().iter().map(|d| (d.choice, d.reason)).collect()
+}
+
+const TURNS: (StripingChoice, StripingReason) = (StripingChoice::Turns, StripingReason::Sessions);
+
+/// Everything that a transfer shows: when it ended, and what each session carried.
+fn figures(paths: &[Path], length: usize, config: SenderConfig) -> String {
+    let (world, seconds) = deliver(paths, length, config, ReceiverConfig::default());
+    let sessions: Vec<SessionReport> = world.sender.sessions().collect();
+    format!("{seconds} {sessions:?} {:?}", world.sender.moments())
+}
+
+/// The default, unless the node says that all gateways share a channel.
 #[test]
-fn adaptive_striping_leaves_paths_of_their_own_alone() {
+fn adaptive_striping_is_predictive_unless_all_gateways_share_a_channel() {
+    assert_eq!(SenderConfig::default().striping, StripingPolicy::Adaptive);
     for (paths, length) in [
         (vec![path(2_000, 25); 3], 400_000),
         (vec![path(4_000, 25), path(2_000, 100)], 400_000),
         (vec![path(1_000, 400), path(1_500, 300)], 200_000),
-        (vec![path(9_000, 25); 3], 400_000),
+        (vec![path(90_000, 25); 3], 400_000),
         (vec![path(4_000, 25), path(900, 25)], 400_000),
-        (vec![path(2_000, 25); 3], 100_000),
+        (vec![path(2_000, 25)], 20_000),
+        (vec![shared(path(2_000, 25)), path(2_000, 25), shared(path(2_000, 25))], 100_000),
     ] {
-        let measure = |config| deliver(&paths, length, config, ReceiverConfig::default()).1;
-        let (before, after) = (measure(SenderConfig::default()), measure(adaptive()));
-        assert_eq!(after.to_bits(), before.to_bits(), "{paths:?}");
+        let adaptive = figures(&paths, length, SenderConfig::default());
+        assert_eq!(adaptive, figures(&paths, length, predictive()), "{paths:?}");
+        let turns = figures(&paths, length, turns());
+        assert!(adaptive != turns, "{paths:?}");
     }
+}
+
+#[test]
+fn over_a_shared_channel_the_sessions_take_turns_from_the_first_chunk_on() {
+    for n in 1..=5 {
+        for length in [5_000, 100_000] {
+            let paths = vec![shared(path(1_500, 25)); n];
+            let (world, _) = deliver(&paths, length, SenderConfig::default(), ReceiverConfig::default());
+            assert_eq!(decisions(&world), [TURNS], "{:?}", world.sender.decisions());
+            let adaptive = figures(&paths, length, SenderConfig::default());
+            assert_eq!(adaptive, figures(&paths, length, turns()), "{n} gateways, {length} octets");
+        }
+    }
+}
+
+/// The rate that refutes the node is in the decision, and no turns follow.
+#[test]
+fn a_rate_that_the_channel_cannot_have_ends_turns_for_the_rest_of_the_transfer() {
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    // One chunk alone is too fast, or many of slow and long paths are.
+    for (paths, earliest, latest, length) in [
+        (vec![shared(path(20_000, 10)); 3], 0, 5, 600_000),
+        (vec![shared(path(6_000, 400)); 4], 2, 60, 3_000_000),
+    ] {
+        let mut world = World::new(&paths, file(length), SenderConfig::default(), ReceiverConfig::default());
+        // A session is lost and opens again.
+        world.kill(1, at(latest), Death::Reset);
+        world.revive(1, at(latest + 1));
+        world.run(Duration::from_secs(1_000));
+        assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "{}", world.describe());
+        let refuted = (StripingChoice::Predictive, StripingReason::TurnsRate);
+        assert_eq!(decisions(&world), [TURNS, refuted], "{:?}", world.sender.decisions());
+        let last = world.sender.decisions()[1];
+        assert!(last.measured > last.limit && last.limit == 80_000.0, "{last}");
+        assert!(last.at >= at(earliest) && last.at < at(latest), "{last:?}");
+    }
+}
+
+/// The only gateway outside the channel is lost, and returns.
+#[test]
+fn the_rule_follows_the_sessions_that_are_open() {
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    let outside = (StripingChoice::Predictive, StripingReason::Outside);
+    for death in [Death::Silent, Death::Reset] {
+        let paths = [shared(path(1_500, 25)), path(1_500, 25)];
+        let mut world =
+            World::new(&paths, file(1_000_000), SenderConfig::default(), ReceiverConfig::default());
+        world.kill(1, at(20), death);
+        world.run(Duration::from_secs(19));
+        assert_eq!(decisions(&world), []);
+        world.run(Duration::from_secs(300));
+        assert_eq!(decisions(&world), [TURNS], "{death:?}");
+        world.revive(1, at(300));
+        world.run(Duration::from_secs(500));
+        assert_eq!(decisions(&world), [TURNS, outside], "{death:?}");
+        world.run(Duration::from_secs(4_000));
+        assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "{death:?} {}", world.describe());
+        assert_eq!(decisions(&world), [TURNS, outside], "{death:?}");
+    }
+}
+
+/// Lost sessions that return do not change what the node says.
+#[test]
+fn turns_go_on_when_all_sessions_have_returned() {
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    let paths = [shared(path(1_500, 25)), shared(path(1_500, 25))];
+    let mut world = World::new(&paths, file(200_000), SenderConfig::default(), ReceiverConfig::default());
+    for gateway in 0..2 {
+        world.kill(gateway, at(20), Death::Reset);
+        world.revive(gateway, at(21));
+    }
+    world.run(Duration::from_secs(1_000));
+    assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "{}", world.describe());
+    assert_eq!(decisions(&world), [TURNS]);
 }
 
 /// What bridges the delays of a busy machine makes no queue of seconds on a slow path.
@@ -68,8 +159,10 @@ fn spare_chunks_take_little_time() {
 fn any_size_arrives_through_any_number_of_gateways() {
     for length in [0, 1, 80, 1439, 1440, 5000, 129_000] {
         for n in 1..=4 {
-            for config in [SenderConfig::default(), turns(), adaptive(), SenderConfig::paper()] {
-                deliver(&vec![path(18_000, 25); n], length, config, ReceiverConfig::default());
+            for config in [predictive(), turns(), SenderConfig::default(), SenderConfig::paper()] {
+                for path in [path(18_000, 25), shared(path(18_000, 25)), shared(path(1_800, 25))] {
+                    deliver(&vec![path; n], length, config, ReceiverConfig::default());
+                }
             }
         }
     }
@@ -147,8 +240,8 @@ fn a_small_node_buffer_is_never_overrun() {
         [500, 1_500, 4_000].into_iter().flat_map(|b| [(b, Holding::Pieces), (b, Holding::Ring)])
     {
         let node = ReceiverConfig { buffer, holding, pieces: 32, ..ReceiverConfig::default() };
-        for config in [SenderConfig::default(), turns(), adaptive()] {
-            let paths = [path(18_000, 25), path(4_000, 100)];
+        for config in [predictive(), turns(), SenderConfig::default()] {
+            let paths = [shared(path(18_000, 25)), shared(path(4_000, 100))];
             let (world, _) = deliver(&paths, 50_000, config, node.clone());
             assert!(world.node.counters().held_peak <= u64::from(buffer));
             assert_eq!(world.node.counters().rejected, 0);

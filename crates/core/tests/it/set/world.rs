@@ -19,10 +19,22 @@ pub(crate) struct Path {
     pub(crate) wireless_delay: Duration,
     /// Rate of the wireless half in bytes per second.
     pub(crate) rate: u64,
+    /// What the node says of the gateway. Each path has a channel of its own all the same.
+    pub(crate) shared_channel: bool,
 }
 
 pub(crate) fn path(rate: u64, wireless_ms: u64) -> Path {
-    Path { wired_delay: Duration::from_millis(10), wireless_delay: Duration::from_millis(wireless_ms), rate }
+    Path {
+        wired_delay: Duration::from_millis(10),
+        wireless_delay: Duration::from_millis(wireless_ms),
+        rate,
+        shared_channel: false,
+    }
+}
+
+/// A path of which the node says that it shares a channel.
+pub(crate) fn shared(path: Path) -> Path {
+    Path { shared_channel: true, ..path }
 }
 
 /// How a gateway fails.
@@ -111,13 +123,16 @@ fn gateway_address(index: usize) -> SocketAddr {
 
 impl World {
     pub(crate) fn new(paths: &[Path], file: Bytes, config: SenderConfig, mut node: ReceiverConfig) -> Self {
-        node.gateways = (0..paths.len())
-            .map(|i| Gateway {
+        node.gateways = paths
+            .iter()
+            .enumerate()
+            .map(|(i, path)| Gateway {
                 id: i as u16 + 1,
                 address: gateway_address(i),
                 key: None,
                 energy: Energy::High,
                 hops: 1,
+                shared_channel: path.shared_channel,
                 neighbours: Vec::new(),
             })
             .collect();
@@ -191,11 +206,6 @@ impl World {
                 self.tell(half.peer, StreamEvent::Closed(StreamClose::Reset));
             }
         }
-    }
-
-    /// The node reads nothing until then.
-    pub(crate) fn pause(&mut self, until: Instant) {
-        self.reads_until = until;
     }
 
     pub(crate) fn kill(&mut self, gateway: usize, at: Instant, death: Death) {

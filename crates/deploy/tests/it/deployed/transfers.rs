@@ -54,30 +54,43 @@ fn a_file_goes_through_three_gateways_into_a_file() {
     assert_eq!((&received["bytes"], &received["sha256"]), (&report["bytes"], &report["sha256"]));
 }
 
-/// Over the loopback device, which is no network for turns.
+/// The node says that the gateways share a channel, or the sender says so of its own, or neither.
+/// The loopback device is no such channel.
 #[test]
-fn a_push_says_why_turns_are_not_tried() {
+fn a_push_says_when_turns_begin_and_why_they_end() {
     let folder = folder(300_000);
     let gateways = [gateway(folder.path()), gateway(folder.path())];
     let table = gateways.each_ref().map(Daemon::known).join(",");
-    let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--gateways", &table];
-    let node = start(folder.path(), &out);
-    // Slow enough for both sessions to be open.
-    let to = ["file", "--to", &node.address, "--striping", "adaptive", "--json", "--rate", "2 Mbit/s"];
-    let run = push(folder.path(), &to);
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
-    let decisions = report["decisions"].as_array().expect("a list");
-    let is_too_fast = |d: &&Value| d["decision"] == "excluded" && d["reason"] == "file_rate";
-    let decision = decisions.iter().find(is_too_fast).unwrap_or_else(|| panic!("{report}"));
-    assert_eq!(keys(decision), ["at_s", "decision", "limit", "measured", "reason", "unit"]);
-    assert_eq!((&decision["limit"], &decision["unit"]), (&60_000.0.into(), &"bit/s".into()));
-    assert!(decision["measured"].as_f64() > Some(60_000.0), "{decision}");
-    let at = decision["at_s"].as_f64().expect("a time");
-    assert!(at > 0.0 && Some(at) <= report["latency_s"].as_f64(), "{report}");
-    let said =
-        text(&run.stderr).lines().filter(|line| line.contains("turns are not tried: rate of the file "));
-    assert_eq!(said.count(), 1, "{}", text(&run.stderr));
+    let shared = "--shared-channel";
+    for (of_node, of_sender) in [(&[shared][..], &[][..]), (&[], &["--via", &table, shared]), (&[], &[])] {
+        let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--gateways", &table];
+        let node = start(folder.path(), &[&out, of_node].concat());
+        let to = ["file", "--to", &node.address, "--no-resume", "--json"];
+        let run = push(folder.path(), &[&to, of_sender].concat());
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+        let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+        let decisions = report["decisions"].as_array().expect("a list");
+        if [of_node, of_sender].iter().all(|words| words.is_empty()) {
+            assert!(decisions.is_empty(), "{report}");
+            continue;
+        }
+        let [begins, ends] = &decisions[..] else { panic!("{report}") };
+        assert_eq!(keys(begins), ["at_s", "decision", "limit", "measured", "reason", "unit"]);
+        assert_eq!((&begins["decision"], &begins["reason"]), (&"turns".into(), &"sessions".into()));
+        assert_eq!(
+            (&begins["measured"], &begins["limit"], &begins["unit"]),
+            (&2.0.into(), &1.0.into(), &"1".into())
+        );
+        assert_eq!((&ends["decision"], &ends["reason"]), (&"predictive".into(), &"turns_rate".into()));
+        assert_eq!((&ends["limit"], &ends["unit"]), (&80_000.0.into(), &"bit/s".into()));
+        assert!(ends["measured"].as_f64() > Some(80_000.0), "{ends}");
+        let at = ends["at_s"].as_f64().expect("a time");
+        assert!(at > 0.0 && Some(at) <= report["latency_s"].as_f64(), "{report}");
+        for line in ["turns: sessions over the shared channel 2, at least 1", "predictive: rate of turns "] {
+            let said = text(&run.stderr).lines().filter(|said| said.contains(line));
+            assert_eq!(said.count(), 1, "{}", text(&run.stderr));
+        }
+    }
 }
 
 #[test]

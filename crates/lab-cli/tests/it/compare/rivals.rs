@@ -44,7 +44,7 @@ const fn set(word: &'static str) -> Tool {
     Tool { routers: true, ..tool(word, &[]) }
 }
 
-const SET: [Tool; 4] = [set("set"), set("set-1"), set("set-turns"), set("set-adaptive")];
+const SET: [Tool; 4] = [set("set"), set("set-1"), set("set-turns"), set("set-predictive")];
 const OTHERS: [Tool; 8] = [
     tool("http", &["curl", "python3"]),
     tool("coap-put", &["coap-client-notls", "coap-server-notls"]),

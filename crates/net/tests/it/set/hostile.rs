@@ -338,7 +338,7 @@ async fn liar(lie: Lie) -> KnownGateway {
             tokio::spawn(lie_to(socket, Guard::gateway(&door), lie));
         }
     });
-    KnownGateway { address, key: Some(keys::gateway().public()) }
+    KnownGateway { key: Some(keys::gateway().public()), ..address.into() }
 }
 
 async fn lie_to(mut sender: TcpStream, mut guard: Guard, lie: Lie) -> Option<()> {

@@ -103,7 +103,7 @@ pub(crate) struct Running {
 impl Running {
     /// The gateway as a table lists it, with its key in tests with keys.
     pub(crate) fn known(&self) -> KnownGateway {
-        KnownGateway { address: self.address, key: Some(keys::gateway().public()) }
+        KnownGateway { key: Some(keys::gateway().public()), ..self.address.into() }
     }
 }
 

@@ -113,6 +113,7 @@ impl Star {
             key: None,
             energy: Energy::High,
             hops: 1,
+            shared_channel: false,
             neighbours: Vec::new(),
         });
         let node = ReceiverConfig { gateways: table.collect(), ..self.node.clone() };
