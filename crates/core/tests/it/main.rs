@@ -19,6 +19,7 @@ mod mptcp_fallback;
 mod mptcp_faults;
 mod mptcp_hostile;
 mod mptcp_in_order;
+mod mptcp_mapping;
 mod mptcp_predictive;
 mod mptcp_send_buffer;
 mod mptcp_transfer;

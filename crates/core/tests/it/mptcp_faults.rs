@@ -11,7 +11,7 @@ use anabranch_core::mptcp::{
 use anabranch_core::segment::{
     AddressId, CapableForm, Flags, Key, MpJoin, Mptcp, MptcpOption, Segment, SeqNumber, Token,
 };
-use anabranch_core::tcp::{self, CloseReason, CongestionAlgorithm, DsnWidth};
+use anabranch_core::tcp::{self, CloseReason, CongestionAlgorithm, DsnWidth, State};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
@@ -155,6 +155,32 @@ fn a_wrong_proof_opens_no_subflow() {
         assert!(!world.server.events.iter().any(opened), "{:?}", world.server.events);
         assert!(world.client.mptcp().info().dropped + world.server.mptcp().info().dropped > 0);
     }
+}
+
+/// A subflow that was refused sends nothing more: its peer has received a reset.
+#[test]
+fn a_wrong_proof_in_the_answer_ends_the_attempt() {
+    let mut world = World::new(config(), config(), two_paths(), 25);
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let log = sent.clone();
+    world.rule = Some(Box::new(move |_, end, path, segment| {
+        if path == PathId(1) {
+            if end == End::Client {
+                log.borrow_mut().push(segment.flags);
+            }
+            if let Some(MptcpOption::MpJoin(MpJoin::SynAck { hmac, .. })) = segment.mptcp.options().first() {
+                let hmac = hmac ^ 1;
+                let join = MpJoin::SynAck { backup: false, address: AddressId(1), hmac, nonce: 7 };
+                segment.mptcp = Mptcp::only(MptcpOption::MpJoin(join));
+            }
+        }
+        Verdict::Pass
+    }));
+    world.client.outbox = octets(5, 1_000);
+    world.run_until(at(200), |_| false);
+    assert_eq!(*sent.borrow(), [Flags::SYN, Flags::RST], "{:?}", world.client.events);
+    let state = world.client.mptcp().subflow_info(SubflowId(1)).map(|subflow| subflow.tcp.state);
+    assert_eq!(state, Some(State::Closed));
 }
 
 #[test]

@@ -128,6 +128,7 @@ impl Peer {
             12 | 13 => self.command(octets)?,
             14..=17 => self.data(flow, octets, probe)?,
             18 | 19 => self.acknowledge(flow, octets, probe)?,
+            31 => self.scatter(flow, octets, probe)?,
             _ => {
                 let segment = self.any_segment(flow, octets)?;
                 self.deliver(flow, segment, probe);
@@ -299,6 +300,30 @@ impl Peer {
 
     fn data_ack(&self) -> DataSeqNumber {
         first(self.keys.1) + (self.written - self.connection.info().unsent.min(self.written))
+    }
+
+    /// Up to thousands of small pieces of data without a mapping, with a gap before each.
+    fn scatter(&mut self, index: usize, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        let pieces = 1 << octets.int_in_range(0..=12)?;
+        let payload = Bytes::from(vec![7; *octets.choose(&[1, 1, 100])?]);
+        let ack = wire(octets, self.data_ack())?;
+        let mut segment = self.flows[index].segment(Flags::ACK);
+        segment.mptcp = Mptcp::dss_only(Dss::default().with_data_ack(ack));
+        let before = self.connection.subflows().count();
+        for piece in 0..pieces {
+            segment.seq += 1;
+            self.deliver(index, Segment { payload: payload.clone(), ..segment.clone() }, probe);
+            segment.seq += payload.len() as u32;
+            self.poll(probe);
+            if self.connection.subflows().count() < before {
+                // The limit of bytes is far away.
+                if piece == 64 {
+                    probe.reach("too many pieces without a mapping");
+                }
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn any_segment(&self, index: usize, octets: &mut Unstructured<'_>) -> Result<Segment> {

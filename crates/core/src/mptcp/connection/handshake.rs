@@ -380,6 +380,8 @@ impl Connection {
                 let id = subflow.id;
                 self.resets.extend(JoinError::Token.reset_for(segment).map(|reset| (id, reset)));
                 self.dropped += 1;
+                // The peer has its reset; without this the SYN would be repeated.
+                subflow.tcp.abort(Instant::ZERO);
                 self.bury(index, tcp::CloseReason::Refused);
                 false
             }

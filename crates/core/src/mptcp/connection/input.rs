@@ -6,7 +6,7 @@ use super::handshake::{capable, is_plain};
 use super::{Connection, Mode};
 use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::receive::Brought;
-use crate::mptcp::subflow::{Check, Heard, Misplaced, Stage};
+use crate::mptcp::subflow::{Check, Heard, Misplaced, Stage, Subflow};
 use crate::segment::{
     AddAddr, CapableForm, DataSeqNumber, Dss, Flags, MpJoin, MpTcpRst, Mptcp, MptcpOption, ResetReason,
     Segment,
@@ -99,7 +99,8 @@ impl Connection {
         if let Some(dss) = incoming.mptcp.dss() {
             self.take_dss(index, *dss, incoming.window);
         }
-        if !incoming.payload.is_empty() {
+        let waits = self.subflows.get(index).is_some_and(Subflow::may_deliver);
+        if waits || !incoming.payload.is_empty() {
             self.take_data(index, incoming.seq, incoming.payload);
         }
     }
@@ -177,7 +178,7 @@ impl Connection {
             MptcpOption::AddAddr(add) => self.take_address(index, add),
             MptcpOption::RemoveAddr(ids) => {
                 for id in ids {
-                    let on = |s: &crate::mptcp::subflow::Subflow| s.is_alive() && s.remote_address == *id;
+                    let on = |s: &Subflow| s.is_alive() && s.remote_address == *id;
                     let gone: alloc::vec::Vec<usize> =
                         (0..self.subflows.len()).filter(|i| on(&self.subflows[*i])).collect();
                     gone.into_iter().for_each(|i| self.reset_subflow(i, ResetReason::UNSPECIFIED));
@@ -258,8 +259,8 @@ impl Connection {
             if let Some(subflow) = self.subflows.get_mut(index) {
                 subflow.tcp.acknowledge();
             }
-            // A DATA_FIN without data may complete the stream, so no payload has to follow.
-            if len == 0 && self.rx.reach_end() {
+            // A DATA_FIN may complete the stream without further payload.
+            if self.rx.reach_end() {
                 self.peer_closed();
             }
         }
@@ -268,8 +269,8 @@ impl Connection {
         }
     }
 
-    /// Stores payload at its mapped position, even if earlier data of its subflow is missing (RFC
-    /// 8684 section 3.3.5).
+    /// Stores payload, and earlier payload whose mapping is new, at its mapped position, even if
+    /// earlier data of its subflow is missing (RFC 8684 section 3.3.5).
     fn take_data(&mut self, index: usize, mut seq: u32, mut payload: Bytes) {
         let held = self.rx.out_of_order();
         let mut brought = Brought::Nothing;

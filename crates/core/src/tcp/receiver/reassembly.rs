@@ -43,7 +43,6 @@ impl Reassembly {
     }
 
     /// Number of chunks held.
-    #[cfg(test)]
     pub(crate) fn chunks(&self) -> usize {
         self.pieces.len()
     }
@@ -126,6 +125,40 @@ impl Reassembly {
         }
     }
 
+    /// Number of the first byte held.
+    pub(crate) fn first(&self) -> Option<SeqNumber> {
+        self.pieces.front().map(|piece| piece.seq)
+    }
+
+    /// Takes the first bytes held of those from `left` to `right` that are in one piece. These
+    /// numbers may be anywhere, as those that a peer names.
+    pub(crate) fn cut(&mut self, left: SeqNumber, right: SeqNumber) -> Option<(SeqNumber, Bytes)> {
+        let i = self.pieces.partition_point(|p| p.end().le(left));
+        let piece = self.pieces.get(i)?;
+        let (len, held) = (right.0.wrapping_sub(left.0), piece.data.len() as u32);
+        let (ahead, before) = (piece.seq.0.wrapping_sub(left.0), left.0.wrapping_sub(piece.seq.0));
+        let (before, n) = if ahead < len {
+            (0, held.min(len - ahead))
+        } else if before < held {
+            (before, len.min(held - before))
+        } else {
+            return None;
+        };
+        let Piece { seq, data: mut first } = self.pieces.remove(i)?;
+        self.octets -= u64::from(held);
+        let mut taken = first.split_off(before as usize);
+        let rest = taken.split_off(n as usize);
+        let (from, to) = (seq + before, seq + before + n);
+        self.forget(SackBlock { left: from, right: to });
+        if !rest.is_empty() {
+            self.place(i, to, rest);
+        }
+        if !first.is_empty() {
+            self.place(i, seq, first);
+        }
+        Some((from, taken))
+    }
+
     /// The first run of bytes from `seq` to `end` that is already held (RFC 2883 section 4.2.3).
     pub(crate) fn overlap(&self, seq: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
         let clipped = |run: &SackBlock| SackBlock { left: run.left.max(seq), right: run.right.min(end) };
@@ -137,6 +170,18 @@ impl Reassembly {
     #[inline]
     pub(crate) fn blocks(&self) -> SackBlocks {
         self.runs.iter().copied().collect()
+    }
+
+    /// Splits the run that contains all of `gap`.
+    fn forget(&mut self, gap: SackBlock) {
+        let contains = |run: &SackBlock| run.left.le(gap.left) && gap.right.le(run.right);
+        let Some(k) = self.runs.iter().position(contains) else { return };
+        let run = self.runs.remove(k);
+        for part in [SackBlock { left: gap.right, ..run }, SackBlock { right: gap.left, ..run }] {
+            if part.left.lt(part.right) {
+                self.runs.insert(k, part);
+            }
+        }
     }
 
     fn touch(&mut self, mut run: SackBlock) {
@@ -192,14 +237,27 @@ mod tests {
         #[test]
         fn pieces_agree_with_a_bit_per_octet(
             mss in 0..60_u32,
-            ops in prop::collection::vec((0..SPACE, 1..20_u32, prop::bool::weighted(0.2)), 1..60),
+            ops in prop::collection::vec((0..SPACE, 1..20_u32, 0..10), 1..60),
         ) {
             let mut held = [false; SPACE as usize];
             let mut nxt = 0;
             let mut buffer = Reassembly::default();
             buffer.set_mss(mss);
-            for (at, n, fills) in ops {
-                if fills {
+            for (at, n, kind) in ops {
+                if kind < 2 {
+                    // These bytes find their place elsewhere.
+                    let (from, to) = (START + at, START + at + n);
+                    while let Some((seq, data)) = buffer.cut(from, to) {
+                        for (i, octet) in data.iter().enumerate() {
+                            let place = seq.distance(START) as usize + i;
+                            prop_assert!(held[place] && (at..at + n).contains(&(place as u32)));
+                            prop_assert_eq!(usize::from(*octet), place);
+                            held[place] = false;
+                        }
+                    }
+                    let end = (at + n).min(SPACE) as usize;
+                    prop_assert!(!held[at as usize..end].contains(&true));
+                } else if kind < 4 {
                     // The bytes up to RCV.NXT arrive in order.
                     nxt = (nxt + n).min(SPACE);
                     while let Some(data) = buffer.pop(START + nxt) {
