@@ -10,7 +10,7 @@ enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
 enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14480 };
 #else
-enum { BUFFER = 4096, READ = 224, MEMORY = 12008 };
+enum { BUFFER = 4096, READ = 216, MEMORY = 11992 };
 #endif
 
 /* Opens the place of the file. Returns 0, or -1 with errno. Nothing at this place may look like a

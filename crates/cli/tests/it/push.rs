@@ -537,7 +537,7 @@ fn options_of_a_simulation_do_not_go_with_a_deployed_node() {
 fn a_simulated_push_refuses_each_option_of_a_deployed_one() {
     let folder = folder(100);
     let value = |name: &str| match name {
-        "restart" | "no_resume" | "insecure" => None,
+        "restart" | "no_resume" | "insecure" | "shared_channel" => None,
         "rate" | "rate_gateway" => Some("1 kbit/s"),
         "wait" | "retry_for" => Some("1 s"),
         "striping" => Some("turns"),
