@@ -288,7 +288,9 @@ mod tests {
                 let root = root.into_iter().find(|file| file.is_file()).expect("a test target");
                 let found = tests_of(&root, "");
                 assert!(found.iter().any(|name| name.starts_with(prefix)), "{prefix} is not in {found:?}");
-                sources += &all_below(&folder);
+                sources.extend(
+                    cargo::sources(&folder).iter().map(|file| fs::read_to_string(file).expect("text")),
+                );
             }
             let options = campaign.options.iter().map(|option| campaign.variable(option));
             let long = campaign.long.iter().map(|(name, _)| format!("ANABRANCH_{name}"));
@@ -323,18 +325,5 @@ mod tests {
             }
         }
         found
-    }
-
-    /// All source files in a folder, one after the other.
-    fn all_below(folder: &Path) -> String {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-        let text = |path: std::path::PathBuf| match path.is_dir() {
-            true => all_below(&path),
-            false if path.extension().is_some_and(|kind| kind == "rs") => {
-                fs::read_to_string(path).expect("text")
-            }
-            false => String::new(),
-        };
-        entries.map(text).collect()
     }
 }

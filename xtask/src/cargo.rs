@@ -89,6 +89,15 @@ pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Failure
     Failure::Job(format!("cannot start {}: {error}", said(command)))
 }
 
+/// The files of Rust code in a folder and those below.
+#[cfg(test)]
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let found = paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    found.filter(|path| path.extension().is_some_and(|kind| kind == "rs")).collect()
+}
+
 /// The command line as a user would type it.
 fn said(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();

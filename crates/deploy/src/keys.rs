@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anabranch_net::set::{KnownGateway, greeting_number};
+use anabranch_net::set::{GATEWAY_PORT, KnownGateway, greeting_number};
 use anabranch_secure::{
     Acquaintance, BadKey, Doorkeeper, FileDigest, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys,
     SharedKey, Signature, VerifyingKey, WhoMay,
@@ -40,13 +40,16 @@ impl FromStr for GatewayName {
 }
 
 impl GatewayName {
-    /// The gateway's first address, with `port` as the default port, and its key.
+    /// The first address and the key of each gateway; their paths share a radio channel or not.
     ///
     /// # Errors
-    /// The name does not resolve, or the key cannot be read.
-    pub fn resolve(&self, port: u16) -> Result<KnownGateway, Error> {
-        let key = self.key.as_deref().map(public).transpose()?;
-        Ok(KnownGateway { key, ..self.endpoint.resolve(port)?.into() })
+    /// A name does not resolve, or a key cannot be read.
+    pub fn resolve_all(names: &[Self], shared_channel: bool) -> Result<Vec<KnownGateway>, Error> {
+        let known = |name: &Self| {
+            let key = name.key.as_deref().map(public).transpose()?;
+            Ok(KnownGateway { key, shared_channel, ..name.endpoint.resolve(GATEWAY_PORT)?.into() })
+        };
+        names.iter().map(known).collect()
     }
 
     /// The gateway's name without the key.

@@ -14,9 +14,7 @@ use std::time;
 
 use anabranch_core::set::{MAX_GATEWAYS, RefuseReason};
 use anabranch_core::time::Duration;
-use anabranch_net::set::{
-    GATEWAY_PORT, KnownGateway, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters,
-};
+use anabranch_net::set::{NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters};
 use anabranch_secure::NodeKeys;
 use anabranch_units::{Size, Span};
 use serde::Serialize;
@@ -188,7 +186,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let announced = node.announced();
         let reload = || {
             let (who, signed_by) = (arguments.keys.who()?, arguments.keys.trusted()?);
-            let gateways = gateways(&arguments)?;
+            let gateways = GatewayName::resolve_all(&arguments.gateways, arguments.shared_channel)?;
             if let (Some(keys), Some(who)) = (&keys, who) {
                 keys.reload(who);
             }
@@ -221,20 +219,12 @@ fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error
         .ok_or_else(|| Error::input(format!("--buffer {} is not from 1 kB to 1 GiB", arguments.buffer.0)))?;
     Ok(NodeConfig {
         who: arguments.keys.who()?.map(NodeKeys::new),
-        gateways: gateways(arguments)?,
+        gateways: GatewayName::resolve_all(&arguments.gateways, arguments.shared_channel)?,
         buffer,
         connections: arguments.connections as usize,
         idle: arguments.idle,
         ..NodeConfig::new(listen)
     })
-}
-
-fn gateways(arguments: &Arguments) -> Result<Vec<KnownGateway>, Error> {
-    let row = |gateway: &GatewayName| {
-        let known = gateway.resolve(GATEWAY_PORT)?;
-        Ok(KnownGateway { shared_channel: arguments.shared_channel, ..known })
-    };
-    arguments.gateways.iter().map(row).collect()
 }
 
 async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<Totals>) -> Result<(), Error> {

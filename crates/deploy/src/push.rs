@@ -20,7 +20,7 @@ use anabranch_core::set::{
     Failure, FileIdentity, Leg, MAX_SESSIONS, Outcome, RefuseReason, SetAckStatus, TransferId,
 };
 use anabranch_core::time::Duration;
-use anabranch_net::set::{GATEWAY_PORT, KnownGateway, NODE_PORT, Push, PushConfig, PushFile};
+use anabranch_net::set::{NODE_PORT, Push, PushConfig, PushFile};
 use anabranch_secure::FileDigest;
 use anabranch_units::{Rate, Span};
 use clap::Args;
@@ -186,10 +186,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let length = digest.length;
     let address = node.resolve(NODE_PORT)?;
     let mut config = PushConfig::new(address, transfer()?);
-    for gateway in &arguments.via {
-        let known = gateway.resolve(GATEWAY_PORT)?;
-        config.via.push(KnownGateway { shared_channel: arguments.shared_channel, ..known });
-    }
+    config.via = GatewayName::resolve_all(&arguments.via, arguments.shared_channel)?;
     config.keys = arguments.keys.keys()?;
     config.set.request_timeout = REQUEST_TIMEOUT;
     config.set.request_tries = REQUEST_TRIES;

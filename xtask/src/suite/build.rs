@@ -192,7 +192,7 @@ mod tests {
             let source = Path::new(target["src_path"].as_str().expect("a path"));
             // The other modules of a program also belong to its library.
             let sources = match target["kind"][0].as_str() {
-                Some("lib" | "cdylib" | "staticlib") => below(source.parent().expect("a folder")),
+                Some("lib" | "cdylib" | "staticlib") => cargo::sources(source.parent().expect("a folder")),
                 _ => vec![source.to_owned()],
             };
             untested += usize::from(target["kind"][0] != "example" && target["kind"][0] != "custom-build");
@@ -203,12 +203,5 @@ mod tests {
             }
         }
         assert!(untested >= 10, "{untested}");
-    }
-
-    fn below(folder: &Path) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).expect("a folder");
-        let paths = entries.map(|entry| entry.expect("an entry").path());
-        let found = paths.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] });
-        found.filter(|path| path.extension().is_some_and(|kind| kind == "rs")).collect()
     }
 }

@@ -48,10 +48,9 @@ pub struct Connection {
     failed: bool,
     /// Whether MP_FAIL has arrived on the only subflow: the next data ends MPTCP.
     leaving: bool,
-    /// Whether data was sent twice on the only subflow: its bytes are no longer those of the data.
+    /// Whether the bytes of the first subflow need not be those of the data: data was sent twice,
+    /// or another subflow was ready.
     diverged: bool,
-    /// A further subflow was ready, so data may have been on it.
-    joined: bool,
     /// Whether the last segment had no MPTCP option.
     mute: bool,
     /// Whether the peer accepts subflows to the address and port of the first one.

@@ -141,7 +141,6 @@ impl Connection {
             failed: false,
             leaving: false,
             diverged: false,
-            joined: false,
             mute: false,
             joins_here: true,
             announced: alloc::vec::Vec::new(),
@@ -457,7 +456,7 @@ impl Connection {
         }
         if subflow.stage == Stage::Unconfirmed {
             subflow.stage = Stage::Ready;
-            self.joined = true;
+            self.diverged = true;
             let id = subflow.id;
             self.raise(Event::SubflowEstablished(id));
         }
@@ -482,7 +481,7 @@ impl Connection {
         if expects == *hmac {
             subflow.stage = Stage::Ready;
             subflow.tcp.acknowledge();
-            self.joined = true;
+            self.diverged = true;
             let id = subflow.id;
             self.raise(Event::SubflowEstablished(id));
         } else {
@@ -495,7 +494,7 @@ impl Connection {
     /// once, so the bytes of the subflow are those of the data. Joins that were refused or are not
     /// answered yet have carried none.
     pub(super) fn may_fall_back(&self) -> bool {
-        self.mode == Mode::Multipath && !self.joined && !self.diverged
+        self.mode == Mode::Multipath && !self.diverged
     }
 
     /// Falls back to plain TCP. `window` is the peer's offered window in bytes, if a segment has

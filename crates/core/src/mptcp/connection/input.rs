@@ -134,7 +134,6 @@ impl Connection {
         let Some(subflow) = self.subflows.get(index) else { return false };
         let tcp = subflow.tcp.info();
         index == 0
-            && !self.joined
             && !self.diverged
             && is_plain(&incoming.mptcp)
             && match subflow.stage {
